@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""The graph, in its two shapes: whole, over a participant's thread, and one node live, from a snapshot."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from xr_ai_conversation.graph.system import system_text
+from xr_ai_conversation.nodes.answer import answer_node
+from xr_ai_conversation.nodes.clear import clear
+from xr_ai_conversation.nodes.compact import compact_node
+from xr_ai_conversation.nodes.record import record_node
+from xr_ai_conversation.nodes.update import update_node
+from xr_ai_conversation.state.budgets import Budgets
+from xr_ai_conversation.state.compaction import CompactionPrompts
+from xr_ai_conversation.state.participant import (
+    ConversationInput,
+    ConversationOutput,
+    LiveState,
+    ParticipantState,
+)
+
+WholeGraph: TypeAlias = StateGraph[ParticipantState, None, ConversationInput, ConversationOutput]
+LiveGraph: TypeAlias = CompiledStateGraph[LiveState, None, LiveState, LiveState]
+NodeName: TypeAlias = Literal["answer", "record", "update", "compact", "clear"]
+
+
+def system_clock() -> datetime:
+    """Return the current time in the local zone."""
+    return datetime.now().astimezone()
+
+
+def new_id() -> str:
+    """Return a new id for an entry or a summary."""
+    return secrets.token_urlsafe(9)
+
+
+def build_graph(
+    llm: BaseChatModel,
+    *,
+    instructions: str = "",
+    system_prompt: str | None = None,
+    summary_context_topics: Iterable[str] = (),
+    incremental_context_topics: Iterable[str] = (),
+    dialogue_budget_bytes: int = 8_000,
+    topic_budget_bytes: int | Mapping[str, int] = 4_000,
+    compaction_input_budget_bytes: int = 12_000,
+    prompts: CompactionPrompts = CompactionPrompts(),  # noqa: B008 - it is frozen
+    clock: Callable[[], datetime] = system_clock,
+) -> WholeGraph:
+    """Return the builder of the whole graph, uncompiled: answer, record, update, compact and clear.
+
+    One thread is one participant. A run is given a `request`, a `topic` with a `text`, or `forget`. Runs on one
+    thread must not overlap, as a server that queues them sees to; `ContextManager` serves those that must.
+
+    Args:
+        llm: Any chat model; it answers, and it summarises.
+        instructions: The application's instructions, after the system prompt.
+        system_prompt: Replaces the default system prompt; None keeps it.
+        summary_context_topics: Names of the topics whose updates replace their state.
+        incremental_context_topics: Names of the topics whose updates append and are compacted.
+        dialogue_budget_bytes: UTF-8 bytes that completed dialogue may take in a prompt.
+        topic_budget_bytes: The same of each topic, or a mapping with a value for every configured topic.
+        compaction_input_budget_bytes: UTF-8 bytes of the records in one compaction request.
+        prompts: What the model is told to keep when it compacts.
+        clock: Returns the current time, with its zone.
+
+    Raises:
+        TypeError: An argument is of the wrong type.
+        ValueError: Topics or budgets cannot be; the message says which, and what is allowed.
+    """
+    budgets = Budgets.of(
+        summary_topics=summary_context_topics,
+        incremental_topics=incremental_context_topics,
+        dialogue_bytes=dialogue_budget_bytes,
+        topic_bytes=topic_budget_bytes,
+        compaction_input_bytes=compaction_input_budget_bytes,
+    )
+    return whole_graph(llm, system_text(system_prompt, instructions), budgets, prompts, clock)
+
+
+def whole_graph(
+    llm: BaseChatModel,
+    system: str,
+    budgets: Budgets,
+    prompts: CompactionPrompts,
+    clock: Callable[[], datetime],
+) -> WholeGraph:
+    """Return the builder of the whole graph from checked parts; `build_graph` says what they are."""
+    graph: WholeGraph = StateGraph(
+        ParticipantState, input_schema=ConversationInput, output_schema=ConversationOutput
+    )
+    nodes: dict[NodeName, Any] = {  # langgraph's node protocols do not take a state that is a supertype
+        "answer": answer_node(llm, system, budgets, clock),
+        "record": record_node(new_id),
+        "update": update_node(budgets, clock, new_id),
+        "compact": compact_node(llm, budgets, prompts, new_id),
+        "clear": clear,
+    }
+    for name, node in nodes.items():
+        graph.add_node(name, node, input_schema=ParticipantState)
+    graph.add_conditional_edges(START, _wanted, ["answer", "update", "compact", "clear"])
+    graph.add_edge("answer", "record")
+    graph.add_conditional_edges("record", _after_change, ["compact", END])
+    graph.add_conditional_edges("update", _after_change, ["compact", END])
+    graph.add_conditional_edges("compact", _after_compaction, ["compact", END])
+    graph.add_edge("clear", END)
+    return graph
+
+
+def live_graph(name: NodeName, node: Any) -> LiveGraph:  # Any: as in `whole_graph`
+    """Return a graph of one node without a saver: it is given a snapshot, and returns what the node returns.
+
+    Args:
+        name: The node's name, as in the whole graph.
+        node: The same function as there.
+    """
+    graph: StateGraph[LiveState, None, LiveState, LiveState] = StateGraph(LiveState)
+    graph.add_node(name, node, input_schema=LiveState)
+    graph.add_edge(START, name)
+    graph.add_edge(name, END)
+    return graph.compile(checkpointer=False)
+
+
+def _wanted(state: ParticipantState) -> NodeName:
+    if state.get("forget"):
+        return "clear"
+    if "request" in state:
+        return "answer"
+    return "update" if "text" in state else "compact"
+
+
+def _after_change(state: ParticipantState) -> str:
+    """Compact in a run that was given something; a commit from outside, which is given nothing, ends here."""
+    return "compact" if "request" in state or "text" in state else END
+
+
+def _after_compaction(state: ParticipantState) -> str:
+    return "compact" if state.get("until") else END
+
+
+__all__ = [
+    "LiveGraph",
+    "NodeName",
+    "WholeGraph",
+    "build_graph",
+    "live_graph",
+    "new_id",
+    "system_clock",
+    "whole_graph",
+]

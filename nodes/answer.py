@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""The node that answers a request, streaming the answer while it is made."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langgraph.types import StreamWriter
+
+from xr_ai_conversation.nodes.message import finish_of, text_of
+from xr_ai_conversation.state.budgets import Budgets
+from xr_ai_conversation.state.context import ParticipantContext, load
+from xr_ai_conversation.state.participant import ParticipantState
+from xr_ai_conversation.state.prompt import blocks, context_message
+from xr_ai_conversation.state.reasoning import Speech
+from xr_ai_conversation.state.reply import cut_off
+from xr_ai_conversation.state.times import stamp
+
+_LOG = logging.getLogger(__name__)
+
+
+class EmptyAnswerError(RuntimeError):
+    """The model ended without a text that could be spoken; nothing was recorded."""
+
+
+def answer_messages(
+    system: str, context: ParticipantContext, budgets: Budgets, request: str, now: datetime
+) -> list[BaseMessage]:
+    """Return the three messages of an answer request: system, context and request.
+
+    Args:
+        system: The system prompt and the application's instructions; no clock is in it.
+        context: What is remembered of the participant.
+        budgets: Of the sections.
+        request: What the participant says now; it is never cut.
+        now: The current time, with its zone; it ends the context message.
+    """
+    return [
+        SystemMessage(system),
+        HumanMessage(context_message(blocks(context, budgets), now)),
+        HumanMessage(request),
+    ]
+
+
+def answer_node(
+    llm: BaseChatModel, system: str, budgets: Budgets, clock: Callable[[], datetime]
+) -> Callable[[ParticipantState, StreamWriter], Awaitable[ParticipantState]]:
+    """Return the node that answers `request`.
+
+    It writes each piece of the answer to the custom stream, from the first visible character on and without
+    reasoning, and returns the whole as `reply`.
+
+    Args:
+        llm: Any chat model.
+        system: The system message.
+        budgets: Of the sections.
+        clock: Returns the current time, with its zone.
+    """
+
+    async def answer(state: ParticipantState, writer: StreamWriter) -> ParticipantState:
+        now = clock()
+        request = state["request"]
+        messages = answer_messages(system, load(state.get("context")), budgets, request, now)
+        speech, said, finish = Speech(), list[str](), ""
+        async for chunk in llm.astream(messages):
+            finish = finish_of(chunk) or finish
+            if text := speech.feed(text_of(chunk)):
+                said.append(text)
+                writer(text)
+        if text := speech.end():
+            said.append(text)
+            writer(text)
+        if not said:
+            raise EmptyAnswerError("the model returned an empty answer; nothing was recorded")
+        if cut_off(finish):
+            _LOG.warning(
+                "an answer of %d characters was cut off by the model (%s)", len("".join(said)), finish
+            )
+        return {"request": request, "reply": "".join(said), "asked": stamp(now)}
+
+    return answer
+
+
+__all__ = ["EmptyAnswerError", "answer_messages", "answer_node"]

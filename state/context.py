@@ -1,0 +1,173 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""What is remembered of one participant: plain JSON with a schema version, checked whenever it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NotRequired, TypeAlias, final
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+SCHEMA_VERSION: Final = 1
+
+_STRICT = ConfigDict(extra="forbid", strict=True)
+
+
+@final
+@with_config(_STRICT)
+class Exchange(TypedDict):
+    """One completed request and its answer, kept and left together."""
+
+    id: str
+    """Unique among all entries that ever were; chosen by whoever makes the entry."""
+    time: str
+    """Recorded time, as `times.stamp` writes it."""
+    request: str
+    response: str
+    interrupted: NotRequired[bool]
+    """The answer was cut short by the participant; absent if it was not."""
+
+
+@final
+@with_config(_STRICT)
+class Update(TypedDict):
+    """One text that was published on a topic."""
+
+    id: str
+    """Unique among all entries that ever were."""
+    time: str
+    """Recorded time, as `times.stamp` writes it."""
+    text: str
+
+
+@with_config(_STRICT)
+class Summary(TypedDict):
+    """What stands for the entries of a section that were compacted."""
+
+    id: str
+    """Unique among all summaries; a compaction says by it which summary it was built upon."""
+    text: str
+    start: str
+    """Recorded time of the oldest entry that it covers."""
+    end: str
+    """Recorded time of the newest entry that it covers."""
+    covers: int
+    """How many entries it covers."""
+
+
+Entry: TypeAlias = Exchange | Update
+
+
+@with_config(_STRICT)
+class Section(TypedDict):
+    """The dialogue, or what was published on one incremental topic: a rolling summary, and what came after."""
+
+    summary: Summary | None
+    entries: list[Entry]
+    """Uncompacted exchanges or updates in prompt order: by recorded time, equal times in order of commit."""
+
+
+@with_config(_STRICT)
+class ParticipantContext(TypedDict):
+    """Everything that is remembered of one participant."""
+
+    schema_version: int
+    dialogue: Section
+    topics: dict[str, Section]
+    """The section of each incremental topic that had an update."""
+    states: dict[str, Update]
+    """The current state of each summary topic that had an update."""
+    identities: str
+    """Packed identities of all exchanges ever recorded, in the order of recording."""
+
+
+_ADAPTER: TypeAdapter[ParticipantContext] = TypeAdapter(ParticipantContext)
+
+Migration: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+"""Takes stored JSON of one schema version, which has no static type any more, to the next version."""
+
+MIGRATIONS: Final[Mapping[int, Migration]] = {}
+"""For each older schema version, what takes it to the next."""
+
+
+class ContextSchemaError(RuntimeError):
+    """A stored context is damaged, or was written by a newer version of this software."""
+
+
+def empty() -> ParticipantContext:
+    """Return the context of a participant of whom nothing is known."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "dialogue": {"summary": None, "entries": []},
+        "topics": {},
+        "states": {},
+        "identities": "",
+    }
+
+
+def load(
+    stored: object, *, version: int = SCHEMA_VERSION, migrations: Mapping[int, Migration] = MIGRATIONS
+) -> ParticipantContext:
+    """Return the context that was stored, checked and brought to the current schema version.
+
+    Args:
+        stored: What a checkpoint held; an empty mapping or None stands for an empty context.
+        version: The schema version to bring it to.
+        migrations: What takes each older version to the next.
+
+    Raises:
+        ContextSchemaError: The stored value is of a newer version, or no valid context. It is left as it is.
+    """
+    if stored is None or stored == {}:
+        return empty()
+    found = stored.get("schema_version") if isinstance(stored, dict) else None
+    if not isinstance(stored, dict) or not isinstance(found, int):
+        raise ContextSchemaError(f"a stored context must have a schema_version up to {version}, found none")
+    if found > version:
+        raise ContextSchemaError(
+            f"the stored context has schema_version {found}, this software reads up to {version}; update it"
+        )
+    for older in range(found, version):
+        if older not in migrations:
+            raise ContextSchemaError(f"the stored context has schema_version {found}, which is not known")
+        stored = {**migrations[older](stored), "schema_version": older + 1}
+    try:
+        return _ADAPTER.validate_python(stored)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ContextSchemaError(f"the stored context is damaged at {place}: {first['msg']}") from None
+
+
+def section(context: ParticipantContext, topic: str | None) -> Section:
+    """Return a section of a context.
+
+    Args:
+        context: A participant's context.
+        topic: The name of an incremental topic; None is the dialogue.
+
+    Returns:
+        The section; an empty one if the topic had no update.
+    """
+    if topic is None:
+        return context["dialogue"]
+    return context["topics"].get(topic) or {"summary": None, "entries": []}
+
+
+__all__ = [
+    "MIGRATIONS",
+    "SCHEMA_VERSION",
+    "ContextSchemaError",
+    "Entry",
+    "Exchange",
+    "Migration",
+    "ParticipantContext",
+    "Section",
+    "Summary",
+    "Update",
+    "empty",
+    "load",
+    "section",
+]

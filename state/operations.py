@@ -1,0 +1,232 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""The operations that change a participant's context, and the reducer that folds them in."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import reduce
+from typing import Literal, NotRequired, TypeAlias, assert_never
+
+from typing_extensions import TypedDict
+
+from xr_ai_conversation.state.budgets import Budgets
+from xr_ai_conversation.state.context import (
+    Entry,
+    Exchange,
+    ParticipantContext,
+    Section,
+    Summary,
+    Update,
+    empty,
+    load,
+    section,
+)
+from xr_ai_conversation.state.identity import identity, recorded, unknown_from
+from xr_ai_conversation.state.text import clean, visible
+from xr_ai_conversation.state.times import instant
+
+
+class Record(TypedDict):
+    """Adds one completed exchange to the dialogue, unless it is recorded already."""
+
+    op: Literal["record"]
+    exchange: Exchange
+    identity: str
+
+
+class PastExchange(TypedDict):
+    """One exchange of a router's completed history."""
+
+    id: str
+    """The id that the entry gets if the exchange is new."""
+    request: str
+    response: str
+    identity: str
+    time: NotRequired[str]
+    """Recorded time, where the router has one."""
+
+
+class Reconcile(TypedDict):
+    """Adds what is new in a router's window of completed history."""
+
+    op: Literal["reconcile"]
+    window: list[PastExchange]
+    """Oldest first."""
+    now: str
+    """Stands for the time of an exchange where neither it nor a neighbour has one."""
+
+
+class Append(TypedDict):
+    """Adds an update to the section of an incremental topic."""
+
+    op: Literal["append"]
+    topic: str
+    update: Update
+
+
+class Replace(TypedDict):
+    """Replaces the state of a summary topic."""
+
+    op: Literal["replace"]
+    topic: str
+    update: Update
+
+
+class Compact(TypedDict):
+    """Puts a summary in the place of the entries it was made of, if all of them are still there."""
+
+    op: Literal["compact"]
+    topic: str | None
+    """An incremental topic; None is the dialogue."""
+    summary: Summary
+    built_on: str | None
+    """Id of the summary that the new one merges; None if there was none."""
+    covered: list[str]
+    """Ids of the entries that it merges."""
+
+
+class Clear(TypedDict):
+    """Forgets everything."""
+
+    op: Literal["clear"]
+
+
+Operation: TypeAlias = Record | Reconcile | Append | Replace | Compact | Clear
+
+
+def record(entry: Exchange, turn_id: str | None = None) -> Record:
+    """Return the operation that records an exchange of the given turn, if it has a turn id."""
+    return {
+        "op": "record",
+        "exchange": entry,
+        "identity": identity(entry["request"], entry["response"], turn_id),
+    }
+
+
+def update(budgets: Budgets, entry_id: str, time: str, topic: str, text: str) -> Append | Replace:
+    """Return the operation that takes in what was published on a topic.
+
+    Args:
+        budgets: Tell which topics are configured, and how each is handled.
+        entry_id: Unique id for the entry.
+        time: Recorded time, as `times.stamp` writes it.
+        topic: The name of a configured topic.
+        text: What was published.
+
+    Raises:
+        ValueError: The topic is not configured, or the text is blank.
+    """
+    entry = Update(id=entry_id, time=time, text=clean(text))
+    if not visible(entry["text"]):
+        raise ValueError(
+            f"text of an update on {topic!r} must not be blank, got {len(text)} blank characters"
+        )
+    if topic in budgets.incremental:
+        return {"op": "append", "topic": topic, "update": entry}
+    if topic in budgets.summary:
+        return {"op": "replace", "topic": topic, "update": entry}
+    known = ", ".join(map(repr, (*budgets.summary, *budgets.incremental))) or "none"
+    raise ValueError(f"topic must be a configured one ({known}), got {topic!r}")
+
+
+def fold(context: ParticipantContext, operations: Sequence[Operation]) -> ParticipantContext:
+    """Return the context after the operations, folded in one after the other; the reducer of a thread.
+
+    Nothing given is changed. An operation that adds what is there already, or compacts what is there no more,
+    changes nothing: all of them can be folded in twice.
+
+    Args:
+        context: A participant's context as stored; of an older schema version, it is migrated.
+        operations: What to do, in this order.
+
+    Raises:
+        ContextSchemaError: The stored context is damaged or of a newer version.
+    """
+    return reduce(_apply, operations, load(context))
+
+
+def _apply(context: ParticipantContext, operation: Operation) -> ParticipantContext:
+    match operation["op"]:
+        case "record":
+            return _record(context, operation["exchange"], operation["identity"])
+        case "reconcile":
+            return _reconcile(context, operation)
+        case "append":
+            notes = _inserted(section(context, operation["topic"]), operation["update"])
+            return _with_section(context, operation["topic"], notes)
+        case "replace":
+            return {**context, "states": {**context["states"], operation["topic"]: operation["update"]}}
+        case "compact":
+            return _compact(context, operation)
+        case "clear":
+            return empty()
+        case unknown:
+            assert_never(unknown)
+
+
+def _record(context: ParticipantContext, exchange: Exchange, name: str) -> ParticipantContext:
+    dialogue = _inserted(context["dialogue"], exchange)
+    if dialogue is context["dialogue"] or recorded(context["identities"], name):
+        return context
+    return {**context, "dialogue": dialogue, "identities": context["identities"] + name}
+
+
+def _reconcile(context: ParticipantContext, operation: Reconcile) -> ParticipantContext:
+    window = operation["window"]
+    first = unknown_from(context["identities"], [past["identity"] for past in window])
+    time = next((past["time"] for past in reversed(window[:first]) if "time" in past), None)
+    time = time or _newest(context["dialogue"])
+    time = time or next((past["time"] for past in window if "time" in past), operation["now"])
+    for past in window[first:]:
+        time = past.get("time", time)
+        exchange = Exchange(id=past["id"], time=time, request=past["request"], response=past["response"])
+        context = _record(context, exchange, past["identity"])
+    return context
+
+
+def _newest(found: Section) -> str | None:
+    if found["entries"]:
+        return found["entries"][-1]["time"]
+    return found["summary"]["end"] if found["summary"] else None
+
+
+def _compact(context: ParticipantContext, operation: Compact) -> ParticipantContext:
+    found = section(context, operation["topic"])
+    covered = set(operation["covered"])
+    built_on = found["summary"]["id"] if found["summary"] else None
+    if built_on != operation["built_on"] or not covered <= {entry["id"] for entry in found["entries"]}:
+        return context
+    kept = [entry for entry in found["entries"] if entry["id"] not in covered]
+    return _with_section(context, operation["topic"], {"summary": operation["summary"], "entries": kept})
+
+
+def _inserted(found: Section, entry: Entry) -> Section:
+    """Return the section with the entry in prompt order, or the section itself if the entry is there."""
+    entries = found["entries"]
+    if any(old["id"] == entry["id"] for old in entries):
+        return found
+    place = bisect_right(entries, instant(entry["time"]), key=lambda old: instant(old["time"]))
+    return {**found, "entries": [*entries[:place], entry, *entries[place:]]}
+
+
+def _with_section(context: ParticipantContext, topic: str | None, changed: Section) -> ParticipantContext:
+    if topic is None:
+        return {**context, "dialogue": changed}
+    return {**context, "topics": {**context["topics"], topic: changed}}
+
+
+__all__ = [
+    "Append",
+    "Clear",
+    "Compact",
+    "Operation",
+    "PastExchange",
+    "Reconcile",
+    "Record",
+    "Replace",
+    "fold",
+    "record",
+    "update",
+]

@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Points in time as they are stored and as they are shown."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def stamp(time: datetime) -> str:
+    """Return the stored form of a time: ISO 8601 with microseconds and the offset of its zone.
+
+    Raises:
+        ValueError: `time` has no zone.
+    """
+    if time.tzinfo is None:
+        raise ValueError(f"time must have a time zone, got {time.isoformat()}")
+    return time.isoformat(timespec="microseconds")
+
+
+def instant(stamped: str) -> datetime:
+    """Return the time, with its zone, that `stamp` stored."""
+    return datetime.fromisoformat(stamped)
+
+
+def shown(stamped: str) -> str:
+    """Return a stored time as a model and a person read it: date, local time and zone.
+
+    It depends on nothing but its argument, so a time once shown is shown the same for ever.
+    """
+    return f"{stamped[:10]} {stamped[11:19]} {stamped[26:]}"
+
+
+__all__ = ["instant", "shown", "stamp"]
