@@ -130,7 +130,7 @@ def live_graph(name: NodeName, node: Any) -> LiveGraph:  # Any: as in `whole_gra
     return graph.compile(checkpointer=False)
 
 
-def _wanted(state: ParticipantState) -> NodeName:
+async def _wanted(state: ParticipantState) -> NodeName:
     if state.get("forget"):
         return "clear"
     if "request" in state:
@@ -138,12 +138,12 @@ def _wanted(state: ParticipantState) -> NodeName:
     return "update" if "text" in state else "compact"
 
 
-def _after_change(state: ParticipantState) -> str:
+async def _after_change(state: ParticipantState) -> str:
     """Compact in a run that was given something; a commit from outside, which is given nothing, ends here."""
     return "compact" if "request" in state or "text" in state else END
 
 
-def _after_compaction(state: ParticipantState) -> str:
+async def _after_compaction(state: ParticipantState) -> str:
     return "compact" if state.get("until") else END
 
 

@@ -217,7 +217,9 @@ def _own_pool(saver: Any) -> AsyncConnectionPool[AsyncConnection[TupleRow]]:  # 
 
     connection = saver.conn
     if isinstance(connection, AsyncConnectionPool):
-        return AsyncConnectionPool(connection.conninfo, kwargs=connection.kwargs, min_size=0, max_size=4, open=False)
+        return AsyncConnectionPool(
+            connection.conninfo, kwargs=connection.kwargs, min_size=0, max_size=4, open=False
+        )
     info = connection.info
     conninfo = make_conninfo(info.dsn, password=info.password) if info.password else info.dsn
     return AsyncConnectionPool(conninfo, min_size=0, max_size=4, open=False)

@@ -8,19 +8,14 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import AsyncIterator, Generator, Iterator
+import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-import httpx
-import openai
 from langchain_core.language_models import BaseChatModel
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 
-from xr_ai_conversation.models.errors import ContextTooSmallError, EmbeddedModelError
+from xr_ai_conversation.models.errors import EmbeddedModelError
+from xr_ai_conversation.models.loopback import LoopbackChat, Wire, loopback_chat
 
 if TYPE_CHECKING:
     from xllamacpp import Server  # type: ignore[import-untyped]
@@ -54,8 +49,8 @@ class EmbeddedModel:
             raise ValueError(f"threads must be at least 1, not {threads}")
         self._threads = threads or min(4, _usable_cores())
         self._lock = threading.Lock()
-        self._servers: list[Server] = []
-        self._chats: list[_EmbeddedChat] = []
+        self._chats: list[LoopbackChat] = []
+        self._stop: weakref.finalize[..., EmbeddedModel] | None = None
 
     @property
     def answers(self) -> BaseChatModel:
@@ -79,22 +74,29 @@ class EmbeddedModel:
             EmbeddedModelError: The model file or its runtime is not installed, or does not load.
         """
         with self._lock:
-            if self._servers:
+            if self._chats:
                 return
             path, key = _model_file(), secrets.token_hex()
             answers = _serve(path, key, self._threads, slots=_ANSWER_SLOTS, background=False)
             summaries = _serve(path, key, self._threads, slots=1, background=True)
+            wire = Wire(key)
             self._chats = [
-                _chat_of(answers, key, max_tokens=_ANSWER_TOKENS, repeat_penalty=1.05),
-                _chat_of(summaries, key, max_tokens=_SUMMARY_TOKENS, repeat_penalty=1.1),
+                loopback_chat(
+                    answers.listening_address, wire, _MODEL, max_tokens=_ANSWER_TOKENS, repeat_penalty=1.05
+                ),
+                loopback_chat(
+                    summaries.listening_address, wire, _MODEL, max_tokens=_SUMMARY_TOKENS, repeat_penalty=1.1
+                ),
             ]
-            self._servers = [answers, summaries]
+            # Also runs when this object is dropped and when the interpreter exits.
+            self._stop = weakref.finalize(self, _stop, wire, [answers, summaries])
 
     def close(self) -> None:
-        """Stop serving and free the memory; what is still being generated ends with an error."""
+        """Stop serving and free the memory; a request under way ends with a connection error."""
         with self._lock:
-            self._chats.clear()
-            self._servers.clear()
+            self._chats = []
+            if self._stop is not None:
+                self._stop()
 
     def _chat(self, index: int) -> BaseChatModel:
         if not self._chats:
@@ -114,76 +116,6 @@ class EmbeddedModel:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
-
-
-class _EmbeddedChat(ChatOpenAI):
-    """ChatOpenAI that says in one sentence when a request does not fit the model's context."""
-
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        with self._fitting():
-            return super()._generate(*args, **kwargs)
-
-    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        with self._fitting():
-            return await super()._agenerate(*args, **kwargs)
-
-    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-        with self._fitting():
-            yield from super()._stream(*args, **kwargs)
-
-    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        with self._fitting():
-            async for chunk in super()._astream(*args, **kwargs):
-                yield chunk
-
-    @contextmanager
-    def _fitting(self) -> Iterator[None]:
-        try:
-            yield
-        except openai.BadRequestError as error:
-            if not isinstance(error.body, dict) or error.body.get("type") != "exceed_context_size_error":
-                raise
-            needed = error.body["n_prompt_tokens"] + (self.max_tokens or 0)
-            raise ContextTooSmallError(needed, _CONTEXT_TOKENS) from error
-
-
-class _OwnHeaders(httpx.Auth):
-    """Sends what the server needs, and nothing that OPENAI_* variables add to every request."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        headers = {
-            name: value
-            for name, value in request.headers.items()
-            if name in ("host", "content-type", "content-length") or name.startswith("x-stainless-")
-        }
-        request.headers = httpx.Headers(headers | {"authorization": f"Bearer {self._key}"})
-        yield request
-
-
-def _chat_of(server: "Server", key: str, *, max_tokens: int, repeat_penalty: float) -> _EmbeddedChat:
-    timeout = httpx.Timeout(None, connect=10.0)
-    # A kept connection would tie the model to the event loop that opened it.
-    limits = httpx.Limits(max_keepalive_connections=0)
-    auth = _OwnHeaders(key)
-    return _EmbeddedChat(
-        model=_MODEL,
-        base_url=f"{server.listening_address}/v1",
-        api_key=SecretStr(key),
-        openai_proxy=None,
-        http_client=httpx.Client(auth=auth, trust_env=False, limits=limits, timeout=timeout),
-        http_async_client=httpx.AsyncClient(auth=auth, trust_env=False, limits=limits, timeout=timeout),
-        timeout=timeout,
-        stream_chunk_timeout=None,
-        max_retries=0,
-        stream_usage=True,
-        use_responses_api=False,
-        temperature=0.0,
-        max_completion_tokens=max_tokens,
-        extra_body={"cache_prompt": True, "repeat_penalty": repeat_penalty},
-    )
 
 
 def _serve(path: str, key: str, threads: int, *, slots: int, background: bool) -> "Server":
@@ -221,6 +153,11 @@ def _serve(path: str, key: str, threads: int, *, slots: int, background: bool) -
             return own_thread.submit(start).result()
     except RuntimeError as error:
         raise EmbeddedModelError("The embedded model does not load: reinstall " + _PACKAGE + ".") from error
+
+
+def _stop(wire: Wire, servers: "list[Server]") -> None:
+    wire.cut()
+    servers.clear()
 
 
 def _model_file() -> str:

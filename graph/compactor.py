@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Background compaction: which sections are due, and their jobs, fair among all participants."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from xr_ai_conversation.graph.build import LiveGraph
+from xr_ai_conversation.graph.ledger import Ledger
+from xr_ai_conversation.graph.participants import Participant, Participants
+from xr_ai_conversation.state.budgets import Budgets
+from xr_ai_conversation.state.compaction import due, takeable
+from xr_ai_conversation.state.context import ParticipantContext, empty, section
+from xr_ai_conversation.state.prompt import views
+from xr_ai_conversation.state.render import SectionView
+
+_LOG = logging.getLogger(__name__)
+
+
+class Compactor:
+    """Starts a job for each section that is due, at most one for each; every job is a task of its participant.
+
+    Args:
+        graph: The live graph of the compact node.
+        budgets: Of the sections.
+        ledger: Where contexts are read and committed.
+        participants: The records of the participants.
+    """
+
+    def __init__(
+        self, graph: LiveGraph, budgets: Budgets, ledger: Ledger, participants: Participants
+    ) -> None:
+        self._graph = graph
+        self._budgets = budgets
+        self._ledger = ledger
+        self._participants = participants
+        self._closed = False
+
+    def look_after(self, participant: Participant, context: ParticipantContext) -> None:
+        """Start the compactions that are due, and log which sections have gone over their budgets.
+
+        Args:
+            participant: Whose.
+            context: The participant's context now.
+        """
+        if self._closed or participant.clearing or context == empty():
+            return
+        participant.touched = True
+        for topic, seen in views(context, self._budgets).items():
+            self._warn(participant, topic, seen)
+            found = section(context, topic)
+            arrived = {entry["id"] for entry in found["entries"]} - participant.failed.get(topic, frozenset())
+            if topic not in participant.jobs and arrived and due(context, topic, self._budgets):
+                until = takeable(found, topic)[-1]["id"]
+                participant.jobs[topic] = self._participants.start(
+                    self._job(participant.id, topic, until), "compact a section"
+                )
+
+    async def stop(self, participant: Participant) -> None:
+        """Cancel a participant's compactions and wait for them; what they have made is not committed."""
+        participant.epoch += 1
+        if jobs := tuple(participant.jobs.values()):
+            for job in jobs:
+                job.cancel()
+            await asyncio.wait(jobs)
+
+    async def close(self) -> None:
+        """Stop all compactions, and start no more."""
+        self._closed = True
+        for participant in self._participants.all():
+            await self.stop(participant)
+
+    async def _job(self, participant_id: str, topic: str | None, until: str) -> None:
+        """Compact a section up to an entry, in one request after the other."""
+        with self._participants.using(participant_id) as participant:
+            epoch = participant.epoch
+            try:
+                while until:
+                    until = await self._request(participant, topic, until, epoch)
+                context = await self._ledger.read(participant)
+            except Exception as error:  # noqa: BLE001 - a store may raise anything; the entries stay
+                self._failed(participant, topic, type(error).__name__)
+                return
+            finally:
+                participant.jobs.pop(topic, None)
+            if epoch == participant.epoch:
+                self.look_after(participant, context)
+
+    async def _request(self, participant: Participant, topic: str | None, until: str, epoch: int) -> str:
+        """Make one request and commit what comes of it; return up to where the next one is to go."""
+        async with self._participants.turns:
+            context = await self._ledger.read(participant)
+            participant.failed[topic] = frozenset(entry["id"] for entry in section(context, topic)["entries"])
+            result = await self._graph.ainvoke({"context": context, "topic": topic, "until": until})
+        if result["rejected"]:
+            self._failed(participant, topic, result["rejected"])
+            return ""
+        await self._ledger.commit(participant, "compact", result["context"], epoch)
+        participant.failed.pop(topic, None)
+        participant.failures.pop(topic, None)
+        return str(result["until"])
+
+    def _failed(self, participant: Participant, topic: str | None, reason: str) -> None:
+        participant.failures[topic] = participant.failures.get(topic, 0) + 1
+        _LOG.warning(
+            "participant %r: compaction of %s changed nothing (%s), %d times in a row; its entries are kept and "
+            "it is tried again after the next one",
+            participant.id,
+            _name(topic),
+            reason,
+            participant.failures[topic],
+        )
+
+    def _warn(self, participant: Participant, topic: str | None, seen: SectionView) -> None:
+        if not seen.left_out and not seen.clipped:
+            participant.warned.discard(topic)
+        elif topic not in participant.warned:
+            participant.warned.add(topic)
+            _LOG.warning(
+                "participant %r: %s exceeds its budget of %d bytes while compaction is pending; the prompt leaves "
+                "out %d of its entries and cuts %d",
+                participant.id,
+                _name(topic),
+                self._budgets.of_section(topic),
+                seen.left_out,
+                seen.clipped,
+            )
+
+
+def _name(topic: str | None) -> str:
+    return "the dialogue" if topic is None else f"topic {topic!r}"
+
+
+__all__ = ["Compactor"]

@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Where contexts are read and committed: one short commit at a time for each participant."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from langgraph.checkpoint.memory import InMemorySaver
+
+from xr_ai_conversation.graph.build import NodeName, WholeGraph
+from xr_ai_conversation.graph.participants import Participant, Participants
+from xr_ai_conversation.graph.stores import Saver, sort_after, store_of, thread
+from xr_ai_conversation.graph.tasks import unbroken
+from xr_ai_conversation.state.context import ContextSchemaError, ParticipantContext, empty, load
+from xr_ai_conversation.state.operations import Operation, fold
+
+_LOG = logging.getLogger(__name__)
+
+_COMMITS_BETWEEN_PRUNINGS = 10
+
+
+class Ledger:
+    """Reads and changes the contexts of participants through the durable graph.
+
+    Two overlapping runs on one LangGraph thread lose the writes of one of them without a word. So all changes are
+    short commits of operations, one at a time for each participant, and no model is called in one.
+
+    Args:
+        graph: The whole graph; it is compiled with the saver.
+        saver: An asynchronous LangGraph saver; None keeps contexts in memory.
+        history: How many checkpoints of a thread are kept.
+        participants: The records of the participants.
+        changed: Called with a participant and its new context after each commit.
+    """
+
+    def __init__(
+        self,
+        graph: WholeGraph,
+        saver: Saver | None,
+        history: int,
+        participants: Participants,
+        changed: Callable[[Participant, ParticipantContext], None],
+    ) -> None:
+        self._owns_store = saver is None
+        self._store = store_of(saver or InMemorySaver())
+        self._durable = graph.compile(checkpointer=self._store.saver)
+        self._history = history
+        self._participants = participants
+        self._changed = changed
+        self._closed = False
+
+    async def read(self, participant: Participant) -> ParticipantContext:
+        """Return a participant's context as stored.
+
+        Raises:
+            ContextSchemaError: It is damaged, or of a newer version.
+        """
+        if self._owns_store:
+            return participant.context or empty()
+        return _loaded(participant, (await self._store.head(participant.id)).context)
+
+    async def commit(
+        self,
+        participant: Participant,
+        node: NodeName,
+        operations: Sequence[Operation],
+        epoch: int | None = None,
+    ) -> None:
+        """Fold operations into a participant's context; durable on return, whole even if cancelled meanwhile.
+
+        Nothing is written if they change nothing, and after `close`.
+
+        Args:
+            participant: Whose.
+            node: The node that the operations are of, which the history shows.
+            operations: What to do.
+            epoch: Drop the operations if the participant was cleared since this epoch; None keeps them.
+
+        Raises:
+            ContextSchemaError: What is stored is damaged, or of a newer version.
+        """
+        await unbroken(self._commit(participant, node, operations, epoch), f"commit of {node}")
+
+    async def _commit(
+        self, participant: Participant, node: NodeName, operations: Sequence[Operation], epoch: int | None
+    ) -> None:
+        async with participant.lock:
+            if self._closed or (epoch is not None and epoch != participant.epoch):
+                return
+            async with self._store.exclusive(participant.id):
+                context = await self._current(participant)
+                changed = fold(context, operations)
+                if changed == context:
+                    return
+                await self._durable.aupdate_state(
+                    thread(participant.id), {"context": list(operations)}, as_node=node
+                )
+            if self._owns_store:
+                participant.context = changed
+            participant.commits += 1
+        if participant.commits % _COMMITS_BETWEEN_PRUNINGS == 0:
+            self._participants.start(self._prune(participant.id), "prune a thread")
+        self._changed(participant, changed)
+
+    async def _current(self, participant: Participant) -> ParticipantContext:
+        """Return the context to be changed, whose next checkpoint will sort after it."""
+        if self._owns_store:
+            return participant.context or empty()
+        head = await self._store.head(participant.id)
+        sort_after(head)
+        return _loaded(participant, head.context)
+
+    async def forget(self, participant: Participant) -> None:
+        """Delete all that is stored of a participant, whole even if cancelled meanwhile."""
+        await unbroken(self._forget(participant), "forget a participant")
+
+    async def _forget(self, participant: Participant) -> None:
+        async with participant.lock, self._store.exclusive(participant.id):
+            await self._store.forget(participant.id)
+            participant.reset()
+
+    async def _prune(self, participant_id: str) -> None:
+        with self._participants.using(participant_id) as participant:
+            try:
+                async with participant.lock:
+                    await self._store.prune(participant_id, self._history)
+            except Exception as error:  # noqa: BLE001 - what is left over goes with the next pruning
+                _LOG.warning(
+                    "participant %r: old checkpoints were not pruned (%s)",
+                    participant_id,
+                    type(error).__name__,
+                )
+
+    async def close(self) -> None:
+        """Let the running commits end, and drop all later ones; what is stored stays."""
+        self._closed = True
+        for participant in self._participants.all():
+            async with participant.lock:
+                participant.reset()
+        await self._participants.finished()
+        await self._store.close()
+
+
+def _loaded(participant: Participant, stored: object) -> ParticipantContext:
+    try:
+        return load(stored)
+    except ContextSchemaError as error:
+        raise ContextSchemaError(f"participant {participant.id!r}: {error}") from None
+
+
+__all__ = ["Ledger"]
