@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Final
 
 import regex
@@ -14,7 +13,9 @@ OMISSION: Final = " [... omitted ...] "
 
 _CLUSTER = regex.compile(r"\X")
 _LONGEST_CLUSTER = 64  # code points; what is longer is not a character that anybody typed, and may be split
-_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and symbols by category, drawn as nothing
+_FAR = 1024  # code points looked back at for where a cluster begins; keeps the cost of a cut apart from the text's length
+# By regex, whose tables are newer than Python's own, which take the latest emoji for unassigned. The braille blank is a symbol.
+_VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}\p{Cs}\p{M}\p{Default_Ignorable_Code_Point}\u2800]")
 
 
 def clean(text: str) -> str:
@@ -38,7 +39,7 @@ def size(text: str) -> int:
 
 def visible(text: str) -> bool:
     """Tell whether anything of `text` can be seen: not only space, control, format or blank characters."""
-    return any(unicodedata.category(char)[0] not in "CZM" and char not in _BLANK for char in text)
+    return _VISIBLE.search(text) is not None
 
 
 def clip(text: str, limit: int) -> str:
@@ -57,19 +58,22 @@ def clip(text: str, limit: int) -> str:
     if size(text) <= limit:
         return text
     room = limit - len(OMISSION)
-    if room < 0:
-        return _start(text, max(0, limit))
+    return _start(text, max(0, limit)) if room < 0 else _around_omission(text, room)
+
+
+def _around_omission(text: str, room: int) -> str:
+    """Return `OMISSION` between a start and an end of a text of more than `room` bytes, which share the room."""
     start = _start(text, (room + 1) // 2)
     return start + OMISSION + _end(text, room - size(start))
 
 
 def _start(text: str, limit: int) -> str:
-    index = len(text.encode()[:limit].decode(errors="ignore"))
+    index = len(text[:limit].encode()[:limit].decode(errors="ignore"))
     return text[: _boundaries(text, index)[0]]
 
 
 def _end(text: str, limit: int) -> str:
-    data = text.encode()
+    data = text[len(text) - min(limit, len(text)) :].encode()
     index = len(text) - len(data[len(data) - limit :].decode(errors="ignore"))
     return text[_boundaries(text, index)[1] :]
 
@@ -79,7 +83,8 @@ def _boundaries(text: str, index: int) -> tuple[int, int]:
     if index in (0, len(text)):
         return index, index
     first = index - 1
-    while first > 0 and not text[first].isascii():  # an ASCII character always begins a cluster, but for \n
+    # An ASCII character always begins a cluster, but for \n.
+    while first > 0 and not text[first].isascii() and index - first < _FAR:
         first -= 1
     for cluster in _CLUSTER.finditer(text, max(0, first - 1)):
         before, after = cluster.span()
@@ -107,18 +112,22 @@ def quote(label: str, text: str) -> str:
 
 
 def quote_within(label: str, text: str, limit: int) -> str:
-    """Quote `text` as `quote` does, cut like `clip` so that the quoted form has at most `limit` bytes."""
+    """Quote `text` as `quote` does, cut like `clip` so that the quoted form has at most `limit` bytes.
+
+    It is measured as quoted, since a short text of many lines may be long when each has its label.
+    """
     quoted = quote(label, text)
     if size(quoted) <= limit:
         return quoted
-    fits, too_long = 0, limit
+    cut = _around_omission if size(quote(label, OMISSION)) <= limit else _start
+    fits, too_long = 0, min(limit, size(text))
     while too_long - fits > 1:
         middle = (fits + too_long) // 2
-        if size(quote(label, clip(text, middle))) <= limit:
+        if size(quote(label, cut(text, middle))) <= limit:
             fits = middle
         else:
             too_long = middle
-    return quote(label, clip(text, fits))
+    return quote(label, cut(text, fits))
 
 
 __all__ = ["OMISSION", "clean", "clip", "quote", "quote_within", "size", "visible"]

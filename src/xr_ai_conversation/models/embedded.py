@@ -50,7 +50,7 @@ class EmbeddedModel:
         self._threads = threads or min(4, _usable_cores())
         self._lock = threading.Lock()
         self._chats: list[LoopbackChat] = []
-        self._stop: weakref.finalize[..., EmbeddedModel] | None = None
+        self._finalizer: weakref.finalize[..., EmbeddedModel] | None = None
 
     @property
     def answers(self) -> BaseChatModel:
@@ -81,22 +81,18 @@ class EmbeddedModel:
             summaries = _serve(path, key, self._threads, slots=1, background=True)
             wire = Wire(key)
             self._chats = [
-                loopback_chat(
-                    answers.listening_address, wire, _MODEL, max_tokens=_ANSWER_TOKENS, repeat_penalty=1.05
-                ),
-                loopback_chat(
-                    summaries.listening_address, wire, _MODEL, max_tokens=_SUMMARY_TOKENS, repeat_penalty=1.1
-                ),
+                loopback_chat(_MODEL, answers.listening_address, wire, _ANSWER_TOKENS, repeat_penalty=1.05),
+                loopback_chat(_MODEL, summaries.listening_address, wire, _SUMMARY_TOKENS, repeat_penalty=1.1),
             ]
-            # Also runs when this object is dropped and when the interpreter exits.
-            self._stop = weakref.finalize(self, _stop, wire, [answers, summaries])
+            # It also runs when this object is dropped and when the interpreter exits.
+            self._finalizer = weakref.finalize(self, _stop, wire, [answers, summaries])
 
     def close(self) -> None:
         """Stop serving and free the memory; a request under way ends with a connection error."""
         with self._lock:
             self._chats = []
-            if self._stop is not None:
-                self._stop()
+            if self._finalizer is not None:
+                self._finalizer()
 
     def _chat(self, index: int) -> BaseChatModel:
         if not self._chats:
@@ -152,7 +148,7 @@ def _serve(path: str, key: str, threads: int, *, slots: int, background: bool) -
         with ThreadPoolExecutor(1) as own_thread:
             return own_thread.submit(start).result()
     except RuntimeError as error:
-        raise EmbeddedModelError("The embedded model does not load: reinstall " + _PACKAGE + ".") from error
+        raise EmbeddedModelError(f"The embedded model does not load: reinstall {_PACKAGE}.") from error
 
 
 def _stop(wire: Wire, servers: "list[Server]") -> None:

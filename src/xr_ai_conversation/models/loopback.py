@@ -5,7 +5,7 @@
 import socket
 import weakref
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, suppress
 from typing import Any
 
 import httpx
@@ -86,8 +86,9 @@ class LoopbackChat(ChatOpenAI):
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         with self._fitting():
-            async for chunk in super()._astream(*args, **kwargs):
-                yield chunk
+            async with aclosing(super()._astream(*args, **kwargs)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
@@ -101,8 +102,17 @@ class LoopbackChat(ChatOpenAI):
 
 
 def loopback_chat(
-    address: str, wire: Wire, model: str, *, max_tokens: int, repeat_penalty: float
+    model: str, address: str, wire: Wire, max_tokens: int, *, repeat_penalty: float
 ) -> LoopbackChat:
+    """Return a chat model that goes to one server of this process, whatever the environment says.
+
+    Args:
+        model: The name that replies carry.
+        address: The server's, such as http://127.0.0.1:8080.
+        wire: What its connections go through.
+        max_tokens: The longest reply, unless a call asks for another.
+        repeat_penalty: From 1.0, none, upwards; a tiny model loops without it, and invents with much.
+    """
     timeout = httpx.Timeout(None, connect=10.0)
     # A kept connection would tie the model to the event loop that opened it.
     limits = httpx.Limits(max_keepalive_connections=0)

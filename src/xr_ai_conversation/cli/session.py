@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""A session: one participant, a conversation and its context, and the lines that the person writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from xr_ai_conversation.cli.database import opened, stored
+from xr_ai_conversation.cli.errors import Failure
+from xr_ai_conversation.cli.settings import Endpoint, Settings
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from xr_ai_conversation.graph.conversation import Conversation
+    from xr_ai_conversation.graph.manager import ContextManager
+
+HELP = """\
+/note TOPIC TEXT  publish an update on a topic
+/help             show this
+/quit             leave"""
+
+Action: TypeAlias = Literal["nothing", "ask", "note", "help", "quit"]
+
+_COMMAND = re.compile(r"/(\w*)(?:\s+(.*))?", re.DOTALL)
+
+
+def action_of(line: str) -> tuple[Action, str]:
+    """Return what a line asks for, and the rest of the line.
+
+    Raises:
+        Failure: It looks like a command and is none.
+    """
+    line = line.strip()
+    command = _COMMAND.fullmatch(line)
+    if command is None:
+        return ("ask", line) if line else ("nothing", "")
+    name, rest = command[1], command[2] or ""
+    if name == "note" or name == "help" or name == "quit":
+        return name, rest
+    raise Failure(f"There is no command /{name}: there are /note, /help and /quit.")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A participant's conversation, for as long as a `chat` command runs."""
+
+    participant: str
+    conversation: Conversation
+    context: ContextManager
+
+    def answer(self, request: str) -> AsyncGenerator[str, None]:
+        """Return the answer to a request, piece by piece; errors are those of `Conversation.stream`."""
+        return self.conversation.stream(self.participant, request)
+
+    async def note(self, text: str) -> str:
+        """Publish an update, given as a topic and its text.
+
+        Returns:
+            The topic.
+
+        Raises:
+            Failure: The topic is not configured, or there is no text.
+        """
+        from xr_ai_conversation.state.text import visible
+
+        budgets = self.context.budgets
+        topics = (*budgets.incremental, *budgets.summary)
+        # a topic's name may hold spaces, and may begin with another one's
+        for topic in sorted(topics, key=len, reverse=True):
+            if text == topic or text.startswith(f"{topic} "):
+                break
+        else:
+            if not text:
+                raise Failure("A note is written /note TOPIC TEXT.")
+            known = f"there are {', '.join(map(repr, topics))}" if topics else "there are none"
+            raise Failure(f"There is no topic {text.split()[0]!r}: {known}, and --topic NAME adds one.")
+        update = text.removeprefix(topic).strip()
+        if not visible(update):
+            raise Failure(f"The note on {topic!r} has no text.")
+        await self.context.update(self.participant, topic, update)
+        return topic
+
+
+@asynccontextmanager
+async def session(settings: Settings, endpoint: Endpoint | None) -> AsyncIterator[Session]:
+    """Open the database, load the model and keep a session; compaction that is under way at its end is cancelled.
+
+    Args:
+        settings: Whose context it is, and how it is kept.
+        endpoint: The model's server; None is the embedded model, which needs no network.
+    """
+    from xr_ai_conversation.graph.conversation import Conversation
+    from xr_ai_conversation.graph.manager import ContextManager
+
+    async with opened(settings.database) as saver:
+        budgets = settings.budgets(await stored(saver, settings.participant))
+        async with (
+            _models(endpoint) as (answers, summaries),
+            ContextManager(
+                summaries,
+                summary_context_topics=budgets.summary,
+                incremental_context_topics=budgets.incremental,
+                dialogue_budget_bytes=budgets.dialogue,
+                topic_budget_bytes={**budgets.incremental, **budgets.summary},
+                compaction_input_budget_bytes=budgets.compaction_input,
+                checkpointer=saver,
+            ) as context,
+        ):
+            conversation = Conversation(answers, context=context, instructions=settings.instructions)
+            yield Session(settings.participant, conversation, context)
+
+
+@asynccontextmanager
+async def _models(endpoint: Endpoint | None) -> AsyncIterator[tuple[BaseChatModel, BaseChatModel]]:
+    from xr_ai_conversation.models import EmbeddedModel
+
+    if endpoint:
+        model = endpoint.chat_model()
+        yield model, model
+    else:
+        async with EmbeddedModel() as embedded:
+            yield embedded.answers, embedded.summaries
+
+
+__all__ = ["HELP", "Action", "Session", "action_of", "session"]
