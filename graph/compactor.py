@@ -58,19 +58,20 @@ class Compactor:
                     self._job(participant.id, topic, until), "compact a section"
                 )
 
-    async def stop(self, participant: Participant) -> None:
-        """Cancel a participant's compactions and wait for them; what they have made is not committed."""
-        participant.epoch += 1
-        if jobs := tuple(participant.jobs.values()):
-            for job in jobs:
-                job.cancel()
+    async def stop(self, *participants: Participant) -> None:
+        """Cancel the compactions of participants and wait for them; what they have made is not committed."""
+        jobs = [job for participant in participants for job in participant.jobs.values()]
+        for participant in participants:
+            participant.epoch += 1
+        for job in jobs:
+            job.cancel()
+        if jobs:
             await asyncio.wait(jobs)
 
     async def close(self) -> None:
         """Stop all compactions, and start no more."""
         self._closed = True
-        for participant in self._participants.all():
-            await self.stop(participant)
+        await self.stop(*self._participants.all())
 
     async def _job(self, participant_id: str, topic: str | None, until: str) -> None:
         """Compact a section up to an entry, in one request after the other."""

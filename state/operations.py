@@ -176,9 +176,11 @@ def _record(context: ParticipantContext, exchange: Exchange, name: str) -> Parti
 def _reconcile(context: ParticipantContext, operation: Reconcile) -> ParticipantContext:
     window = operation["window"]
     first = unknown_from(context["identities"], [past["identity"] for past in window])
-    time = next((past["time"] for past in reversed(window[:first]) if "time" in past), None)
-    time = time or _newest(context["dialogue"])
-    time = time or next((past["time"] for past in window if "time" in past), operation["now"])
+    before = next((past["time"] for past in reversed(window[:first]) if "time" in past), None)
+    after = next((past["time"] for past in window[first:] if "time" in past), None)
+    newest = _newest(context["dialogue"])
+    # Without a known neighbour, what follows in the window tells the time; else its order would be turned round.
+    time = (before or newest or after if first else after or newest) or operation["now"]
     for past in window[first:]:
         time = past.get("time", time)
         exchange = Exchange(id=past["id"], time=time, request=past["request"], response=past["response"])

@@ -13,8 +13,8 @@ OMISSION: Final = " [... omitted ...] "
 
 _CLUSTER = regex.compile(r"\X")
 _LONGEST_CLUSTER = 64  # code points; what is longer is not a character that anybody typed, and may be split
-_FAR = 1024  # code points looked back at for where a cluster begins; keeps the cost of a cut apart from the text's length
-# By regex, whose tables are newer than Python's own, which take the latest emoji for unassigned. The braille blank is a symbol.
+_FAR = 1024  # code points looked back at for the beginning of a cluster, so that a cut in a long text is cheap
+# By regex, for whom the latest emoji are no unassigned code points. The last one is the blank of braille.
 _VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}\p{Cs}\p{M}\p{Default_Ignorable_Code_Point}\u2800]")
 
 
@@ -86,8 +86,9 @@ def _boundaries(text: str, index: int) -> tuple[int, int]:
     # An ASCII character always begins a cluster, but for \n.
     while first > 0 and not text[first].isascii() and index - first < _FAR:
         first -= 1
-    for cluster in _CLUSTER.finditer(text, max(0, first - 1)):
-        before, after = cluster.span()
+    begin = max(0, first - 1)
+    for cluster in _CLUSTER.finditer(text[begin : index + _LONGEST_CLUSTER + 1]):
+        before, after = begin + cluster.start(), begin + cluster.end()
         if after == index:
             return index, index
         if after > index:

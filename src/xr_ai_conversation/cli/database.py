@@ -37,11 +37,7 @@ async def opened(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
     """
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-    except OSError as error:
-        raise DatabaseFailure(path, error) from error
+    _make(path)
     try:
         async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
             await saver.setup()
@@ -96,6 +92,14 @@ async def forget(path: Path, participant: str) -> bool:
         if known:
             await store.forget(participant)
         return known
+
+
+def _make(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise DatabaseFailure(path, error) from error
 
 
 def _exists(path: Path) -> bool:

@@ -57,7 +57,7 @@ def explained(database: Path) -> Iterator[None]:
     """
     try:
         yield
-    except click.ClickException:
+    except (click.ClickException, BrokenPipeError):  # the latter: nobody reads our output any more
         raise
     except sqlite3.Error as error:
         raise DatabaseFailure(database, error) from error

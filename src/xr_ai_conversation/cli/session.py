@@ -8,11 +8,12 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from xr_ai_conversation.cli.database import opened, stored
 from xr_ai_conversation.cli.errors import Failure
-from xr_ai_conversation.cli.settings import Endpoint, Settings
+from xr_ai_conversation.cli.settings import Settings
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -27,6 +28,7 @@ HELP = """\
 
 Action: TypeAlias = Literal["nothing", "ask", "note", "help", "quit"]
 
+_ACTIONS: dict[str, Action] = {"note": "note", "help": "help", "quit": "quit"}
 _COMMAND = re.compile(r"/(\w*)(?:\s+(.*))?", re.DOTALL)
 
 
@@ -41,8 +43,8 @@ def action_of(line: str) -> tuple[Action, str]:
     if command is None:
         return ("ask", line) if line else ("nothing", "")
     name, rest = command[1], command[2] or ""
-    if name == "note" or name == "help" or name == "quit":
-        return name, rest
+    if name in _ACTIONS:
+        return _ACTIONS[name], rest
     raise Failure(f"There is no command /{name}: there are /note, /help and /quit.")
 
 
@@ -51,6 +53,7 @@ class Session:
     """A participant's conversation, for as long as a `chat` command runs."""
 
     participant: str
+    database: Path
     conversation: Conversation
     context: ContextManager
 
@@ -88,12 +91,12 @@ class Session:
 
 
 @asynccontextmanager
-async def session(settings: Settings, endpoint: Endpoint | None) -> AsyncIterator[Session]:
+async def session(settings: Settings, model: BaseChatModel | None) -> AsyncIterator[Session]:
     """Open the database, load the model and keep a session; compaction that is under way at its end is cancelled.
 
     Args:
         settings: Whose context it is, and how it is kept.
-        endpoint: The model's server; None is the embedded model, which needs no network.
+        model: Answers and summarises; None is the embedded model, which needs no network.
     """
     from xr_ai_conversation.graph.conversation import Conversation
     from xr_ai_conversation.graph.manager import ContextManager
@@ -101,7 +104,7 @@ async def session(settings: Settings, endpoint: Endpoint | None) -> AsyncIterato
     async with opened(settings.database) as saver:
         budgets = settings.budgets(await stored(saver, settings.participant))
         async with (
-            _models(endpoint) as (answers, summaries),
+            _models(model) as (answers, summaries),
             ContextManager(
                 summaries,
                 summary_context_topics=budgets.summary,
@@ -113,15 +116,15 @@ async def session(settings: Settings, endpoint: Endpoint | None) -> AsyncIterato
             ) as context,
         ):
             conversation = Conversation(answers, context=context, instructions=settings.instructions)
-            yield Session(settings.participant, conversation, context)
+            yield Session(settings.participant, settings.database, conversation, context)
 
 
 @asynccontextmanager
-async def _models(endpoint: Endpoint | None) -> AsyncIterator[tuple[BaseChatModel, BaseChatModel]]:
+async def _models(model: BaseChatModel | None) -> AsyncIterator[tuple[BaseChatModel, BaseChatModel]]:
+    """Yield what answers and what summarises."""
     from xr_ai_conversation.models import EmbeddedModel
 
-    if endpoint:
-        model = endpoint.chat_model()
+    if model:
         yield model, model
     else:
         async with EmbeddedModel() as embedded:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["incremental", "summary"]
 Topic: TypeAlias = tuple[str, Kind]
 
+_KINDS: dict[str, Kind] = {"incremental": "incremental", "summary": "summary"}
 _COMPACTION_INPUT_BYTES = 12_000
 _OPTIONS = {
     "dialogue_budget_bytes": "--dialogue-budget",
@@ -76,7 +77,9 @@ class Settings:
 
         name = clean(self.participant)
         if name != self.participant or not 1 <= size(name) <= LONGEST_ID:
-            raise click.UsageError(f"--participant must be of 1 to {LONGEST_ID} bytes of UTF-8, got {name!r}.")
+            raise click.UsageError(
+                f"--participant must be of 1 to {LONGEST_ID} bytes of UTF-8, got {name!r}."
+            )
         self.budgets()
 
 
@@ -113,9 +116,11 @@ def topic_of(text: str) -> Topic:
     name, colon, kind = text.rpartition(":")
     if not colon:
         return text, "incremental"
-    if kind == "summary" or kind == "incremental":
-        return name, kind
-    raise click.BadParameter(f"what follows the last colon of a topic is 'summary' or 'incremental', not {kind!r}.")
+    if kind in _KINDS:
+        return name, _KINDS[kind]
+    raise click.BadParameter(
+        f"what follows the last colon of a topic is 'summary' or 'incremental', not {kind!r}."
+    )
 
 
 def _of_kind(kind: Kind, topics: Iterable[Topic]) -> list[str]:

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import aclosing, contextmanager
+from typing import Any
 
 import click
 from prompt_toolkit import PromptSession
@@ -16,48 +16,92 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.output.defaults import create_output
 from prompt_toolkit.patch_stdout import patch_stdout
 from rich.console import Console
-from rich.text import Text
 
-from xr_ai_conversation.cli.errors import Failure
-from xr_ai_conversation.cli.pictures import harmless
+from xr_ai_conversation.cli.errors import explained
+from xr_ai_conversation.cli.screen import Notices, harmless
 from xr_ai_conversation.cli.session import HELP, Session, action_of
 
-KEYS = "Ctrl-C stops an answer, Ctrl-D leaves, /help"
+KEYS = "Ctrl-C stops an answer, Ctrl-D leaves, /help tells more"
 
 
-class Notices(logging.Handler):
-    """Shows warnings as dim lines, and never in the middle of an answer.
+async def converse(session: Session, console: Console, notices: Notices) -> None:
+    """Prompt for lines and do what they ask for, until the person leaves.
+
+    Whatever a line cannot do is said in one sentence, and the session goes on. Compaction goes on while the
+    person types.
 
     Args:
-        console: Where.
+        session: Whose conversation it is.
+        console: Takes everything but the answers, which go to standard output.
+        notices: Are held back while an answer is shown.
     """
+    # the prompt is shown on a terminal also when standard output goes to a file
+    with create_app_session(output=create_output(always_prefer_tty=True)):
+        prompt: PromptSession[str] = PromptSession([("bold ansicyan", f"{session.participant} \u203a ")])
+        while True:
+            try:
+                with patch_stdout(raw=True):
+                    line = await prompt.prompt_async()
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                if prompt.default_buffer.text:
+                    continue
+                return
+            try:
+                action, text = action_of(line)
+                with explained(session.database):
+                    match action:
+                        case "ask":
+                            await _interruptible(_answer(session, text, console, notices), console)
+                        case "note":
+                            console.print(f"noted on {await session.note(text)}\n", style="dim", markup=False)
+                        case "help":
+                            console.print(f"{HELP}\n", style="dim", markup=False)
+                        case "quit":
+                            return
+            except click.ClickException as error:
+                console.print(f"{harmless(error.message)}\n", style="red", markup=False)
 
-    def __init__(self, console: Console) -> None:
-        super().__init__(logging.WARNING)
-        self._console = console
-        self._held: list[logging.LogRecord] | None = None
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Show a warning now, or after the answer."""
-        if self._held is not None:
-            self._held.append(record)
-        else:
-            self._console.print(Text(harmless(self.format(record))), style="dim", soft_wrap=True)
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep warnings back meanwhile."""
-        self._held = held = []
+async def _answer(session: Session, request: str, console: Console, notices: Notices) -> None:
+    begun = False
+    with notices.held(), console.status("") as waiting:
         try:
-            yield
+            async with aclosing(session.answer(request)) as pieces:
+                async for piece in pieces:
+                    waiting.stop()
+                    begun = True
+                    click.echo(harmless(piece), nl=False)
         finally:
-            self._held = None
-            for record in held:
-                self.emit(record)
+            waiting.stop()
+            if begun:
+                click.echo()
+    console.print()
 
 
-async def converse(session: Session, console: Console, notices: Notices, explained: Callable) -> None:
-    pass
+async def _interruptible(work: Coroutine[Any, Any, None], console: Console) -> None:
+    """Await work that Ctrl-C cancels; that is said, and is no error."""
+    task = asyncio.create_task(work, name="answer")
+    try:
+        with _on_interrupt(task.cancel):
+            await asyncio.wait((task,))
+    finally:
+        task.cancel()
+    if task.cancelled():
+        console.print("cancelled\n", style="dim")
+    else:
+        task.result()
 
 
-__all__ = ["KEYS", "Notices", "converse"]
+@contextmanager
+def _on_interrupt(act: Callable[[], object]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    before = signal.signal(signal.SIGINT, lambda *_: loop.call_soon_threadsafe(act))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+__all__ = ["KEYS", "converse"]
