@@ -58,7 +58,10 @@ class Budgets:
         appended = _topics("incremental_context_topics", incremental_topics)
         for topic in (names := (*replaced, *appended)):
             if names.count(topic) > 1:
-                raise ValueError(f"topic {topic!r} is configured twice, it must be configured once")
+                raise ValueError(
+                    f"topic {topic!r} is configured twice in summary_context_topics and "
+                    "incremental_context_topics, it must be configured once"
+                )
         if isinstance(topic_bytes, Mapping):
             if missing := [topic for topic in names if topic not in topic_bytes]:
                 raise ValueError(f"topic_budget_bytes must have a value for each topic, none for {missing}")
@@ -67,7 +70,7 @@ class Budgets:
             of_topic = dict(topic_bytes)
         else:
             of_topic = dict.fromkeys(names, topic_bytes)
-            _check("topic_budget_bytes", topic_bytes, smallest_budget(None))
+            _check("topic_budget_bytes", topic_bytes, 1)
         _check("dialogue_budget_bytes", dialogue_bytes, smallest_budget(None))
         for topic, budget in of_topic.items():
             _check(f"topic_budget_bytes of {topic!r}", budget, smallest_budget(topic))
@@ -90,8 +93,8 @@ class Budgets:
 
 
 def _topics(argument: str, topics: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(topics, str):
-        raise TypeError(f"{argument} must be a collection of topic names, got the string {topics!r}")
+    if isinstance(topics, str) or not isinstance(topics, Iterable):
+        raise TypeError(f"{argument} must be a collection of topic names, got {topics!r}")
     names = tuple(topics)
     for topic in names:
         if not isinstance(topic, str):

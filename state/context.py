@@ -5,14 +5,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NotRequired, TypeAlias, final
+from typing import Annotated, Any, Final, NotRequired, TypeAlias, final
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import AfterValidator, ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
+
+from xr_ai_conversation.state.identity import LENGTH
+from xr_ai_conversation.state.times import checked
 
 SCHEMA_VERSION: Final = 1
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
+
+Time: TypeAlias = Annotated[str, AfterValidator(checked)]
+"""A recorded time, as `times.stamp` writes it."""
+
+
+def _whole(identities: str) -> str:
+    if len(identities) % LENGTH:
+        raise ValueError(f"it must have a multiple of {LENGTH} characters")
+    return identities
 
 
 @final
@@ -22,8 +34,7 @@ class Exchange(TypedDict):
 
     id: str
     """Unique among all entries that ever were; chosen by whoever makes the entry."""
-    time: str
-    """Recorded time, as `times.stamp` writes it."""
+    time: Time
     request: str
     response: str
     interrupted: NotRequired[bool]
@@ -37,8 +48,7 @@ class Update(TypedDict):
 
     id: str
     """Unique among all entries that ever were."""
-    time: str
-    """Recorded time, as `times.stamp` writes it."""
+    time: Time
     text: str
 
 
@@ -49,9 +59,9 @@ class Summary(TypedDict):
     id: str
     """Unique among all summaries; a compaction says by it which summary it was built upon."""
     text: str
-    start: str
+    start: Time
     """Recorded time of the oldest entry that it covers."""
-    end: str
+    end: Time
     """Recorded time of the newest entry that it covers."""
     covers: int
     """How many entries it covers."""
@@ -60,12 +70,22 @@ class Summary(TypedDict):
 Entry: TypeAlias = Exchange | Update
 
 
+def _kind(entry: object) -> str:
+    """Tell what a stored entry is meant to be, so that a damaged one is reported as that."""
+    return "exchange" if isinstance(entry, dict) and ("request" in entry or "response" in entry) else "update"
+
+
+_Stored: TypeAlias = Annotated[
+    Annotated[Exchange, Tag("exchange")] | Annotated[Update, Tag("update")], Discriminator(_kind)
+]
+
+
 @with_config(_STRICT)
 class Section(TypedDict):
     """The dialogue, or what was published on one incremental topic: a rolling summary, and what came after."""
 
     summary: Summary | None
-    entries: list[Entry]
+    entries: list[_Stored]
     """Uncompacted exchanges or updates in prompt order: by recorded time, equal times in order of commit."""
 
 
@@ -79,7 +99,7 @@ class ParticipantContext(TypedDict):
     """The section of each incremental topic that had an update."""
     states: dict[str, Update]
     """The current state of each summary topic that had an update."""
-    identities: str
+    identities: Annotated[str, AfterValidator(_whole)]
     """Packed identities of all exchanges ever recorded, in the order of recording."""
 
 
@@ -132,7 +152,12 @@ def load(
     for older in range(found, version):
         if older not in migrations:
             raise ContextSchemaError(f"the stored context has schema_version {found}, which is not known")
-        stored = {**migrations[older](stored), "schema_version": older + 1}
+        try:
+            stored = {**migrations[older](stored), "schema_version": older + 1}
+        except Exception as error:  # noqa: BLE001 - what a migration raises on damaged data may tell the data
+            raise ContextSchemaError(
+                f"the stored context is damaged, it is no schema_version {older}: {type(error).__name__}"
+            ) from None
     try:
         return _ADAPTER.validate_python(stored)
     except ValidationError as error:
@@ -166,6 +191,7 @@ __all__ = [
     "ParticipantContext",
     "Section",
     "Summary",
+    "Time",
     "Update",
     "empty",
     "load",

@@ -97,11 +97,12 @@ Operation: TypeAlias = Record | Reconcile | Append | Replace | Compact | Clear
 
 
 def record(entry: Exchange, turn_id: str | None = None) -> Record:
-    """Return the operation that records an exchange of the given turn, if it has a turn id."""
+    """Return the operation that records an exchange, its text cleaned, of the given turn if it has a turn id."""
+    request, response = clean(entry["request"]), clean(entry["response"])
     return {
         "op": "record",
-        "exchange": entry,
-        "identity": identity(entry["request"], entry["response"], turn_id),
+        "exchange": {**entry, "request": request, "response": response},
+        "identity": identity(request, response, turn_id),
     }
 
 
@@ -135,7 +136,7 @@ def fold(context: ParticipantContext, operations: Sequence[Operation]) -> Partic
     """Return the context after the operations, folded in one after the other; the reducer of a thread.
 
     Nothing given is changed. An operation that adds what is there already, or compacts what is there no more,
-    changes nothing: all of them can be folded in twice.
+    changes nothing: each can be folded in twice, so a commit can be tried again.
 
     Args:
         context: A participant's context as stored; of an older schema version, it is migrated.

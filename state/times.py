@@ -23,6 +23,20 @@ def instant(stamped: str) -> datetime:
     return datetime.fromisoformat(stamped)
 
 
+def checked(stamped: str) -> str:
+    """Return a stored time as it is.
+
+    Raises:
+        ValueError: It is none that `stamp` wrote; the message does not tell it.
+    """
+    try:
+        if stamp(instant(stamped)) == stamped:
+            return stamped
+    except ValueError:
+        pass
+    raise ValueError("it must be a date and time with a zone")
+
+
 def shown(stamped: str) -> str:
     """Return a stored time as a model and a person read it: date, local time and zone.
 
@@ -31,4 +45,4 @@ def shown(stamped: str) -> str:
     return f"{stamped[:10]} {stamped[11:19]} {stamped[26:]}"
 
 
-__all__ = ["instant", "shown", "stamp"]
+__all__ = ["checked", "instant", "shown", "stamp"]

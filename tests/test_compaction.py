@@ -95,7 +95,9 @@ async def test_a_topic_compacts_all_of_its_entries_and_no_other_section(clock: C
     assert await kept(context) == [1]
 
 
-async def test_a_summary_topic_is_never_compacted_and_a_large_update_keeps_start_and_end(clock: Clock) -> None:
+async def test_a_summary_topic_is_never_compacted_and_a_large_update_keeps_start_and_end(
+    clock: Clock,
+) -> None:
     model = ScriptedModel()
     context = manager(model, clock, summary_context_topics=["camera"])
     for _ in range(5):
@@ -263,8 +265,12 @@ BAD: dict[str, Script] = {
     "thinking block": says(AIMessageChunk(content=[{"type": "thinking", "thinking": "hm"}])),
     "reasoning content": says(AIMessageChunk(content="", additional_kwargs={"reasoning_content": "hm"})),
     "cut off, OpenAI": says(AIMessageChunk(content="They", response_metadata={"finish_reason": "length"})),
-    "cut off, Anthropic": says(AIMessageChunk(content="They", response_metadata={"stop_reason": "max_tokens"})),
-    "cut off, Google": says(AIMessageChunk(content="They", response_metadata={"finish_reason": "MAX_TOKENS"})),
+    "cut off, Anthropic": says(
+        AIMessageChunk(content="They", response_metadata={"stop_reason": "max_tokens"})
+    ),
+    "cut off, Google": says(
+        AIMessageChunk(content="They", response_metadata={"finish_reason": "MAX_TOKENS"})
+    ),
     "cut off, Ollama": says(AIMessageChunk(content="They", response_metadata={"done_reason": "length"})),
     "cut off, responses": says(
         AIMessageChunk(
@@ -272,7 +278,9 @@ BAD: dict[str, Script] = {
             response_metadata={"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
         )
     ),
-    "refused, filter": says(AIMessageChunk(content="They", response_metadata={"finish_reason": "content_filter"})),
+    "refused, filter": says(
+        AIMessageChunk(content="They", response_metadata={"finish_reason": "content_filter"})
+    ),
     "refused, field": says(AIMessageChunk(content="", additional_kwargs={"refusal": "No."})),
     "refused, words": says("I'm sorry, but I can't assist with that."),
     "error": says(RuntimeError("rate limit")),
@@ -393,7 +401,9 @@ async def test_over_budget_the_oldest_are_left_out_with_one_warning_and_stay_sto
     assert len(dialogue) == len(blocks) - 1
     assert sum(len(block.text.encode()) + 2 for block in dialogue) <= 8_000
     assert await kept(context) == list(range(20))
-    warnings = [record.getMessage() for record in caplog.records if "exceeds its budget" in record.getMessage()]
+    warnings = [
+        record.getMessage() for record in caplog.records if "exceeds its budget" in record.getMessage()
+    ]
     assert len(warnings) == 1
     release.set()
     await context.settled()
@@ -449,7 +459,9 @@ async def test_what_is_compacted_is_set_off_as_data_with_the_task_after_it(clock
 
 async def test_each_kind_of_section_has_its_prompt(clock: Clock) -> None:
     model = ScriptedModel(script=replies(lambda _: "S" if len(model.requests) > 1 else "s" * 1_500))
-    prompts = CompactionPrompts(dialogue="Keep the jokes.", incremental="Keep the numbers.", shorten="Cut it.")
+    prompts = CompactionPrompts(
+        dialogue="Keep the jokes.", incremental="Keep the numbers.", shorten="Cut it."
+    )
     context = manager(model, clock, prompts=prompts)
     for _ in range(4):
         await context.update("p", "notes", "n" * 600)

@@ -110,7 +110,9 @@ async def test_participants_never_wait_for_each_other(clock: Clock) -> None:
     await held_up
 
 
-async def test_the_first_piece_of_an_answer_does_not_wait_for_a_commit_of_the_same_participant(clock: Clock) -> None:
+async def test_the_first_piece_of_an_answer_does_not_wait_for_a_commit_of_the_same_participant(
+    clock: Clock,
+) -> None:
     saver = SteeredSaver()
     context = manager(ScriptedModel(), clock, checkpointer=saver)
     talk = Conversation(ScriptedModel(script=says("ok")), context=context)
@@ -260,7 +262,9 @@ async def test_two_loops_at_once_are_refused(clock: Clock) -> None:
         await asyncio.to_thread(elsewhere)
 
 
-async def test_cancelled_records_are_whole_or_not_there_and_reported_ones_are_there(open_saver: OpenSaver) -> None:
+async def test_cancelled_records_are_whole_or_not_there_and_reported_ones_are_there(
+    open_saver: OpenSaver,
+) -> None:
     async with open_saver() as saver, ContextManager(ScriptedModel(), checkpointer=saver) as context:
         tasks = [asyncio.create_task(context.record_exchange("p", f"<{n}>", "ok")) for n in range(60)]
         for number in range(0, 60, 3):
@@ -314,7 +318,9 @@ async def test_sixty_answers_sixty_updates_thirty_records_and_compactions_lose_a
             await context.settled()
             before = await context.snapshot("p")
         verbatim = str(before["dialogue"]["entries"]) + str(before["topics"]["notes"]["entries"])
-        for mark in [f"<{kind}{n}>" for n in range(60) for kind in ("a", "u")] + [f"<r{n}>" for n in range(1, 60, 2)]:
+        for mark in [f"<{kind}{n}>" for n in range(60) for kind in ("a", "u")] + [
+            f"<r{n}>" for n in range(1, 60, 2)
+        ]:
             assert count(verbatim, mark) == 1, mark
         assert count(verbatim, "<t>") == 1
         assert len(covered) >= 4

@@ -104,7 +104,9 @@ async def test_lone_surrogates_are_replaced_everywhere(clock: Clock) -> None:
     assert "update> \ufffdx" in shown
 
 
-async def test_the_same_turn_is_one_exchange_and_the_same_words_without_turn_ids_are_two(clock: Clock) -> None:
+async def test_the_same_turn_is_one_exchange_and_the_same_words_without_turn_ids_are_two(
+    clock: Clock,
+) -> None:
     context = manager(clock)
     await context.record_exchange("p", "yes", "ok", turn_id="1")
     await context.record_exchange("p", "yes", "ok", turn_id="1")
@@ -196,7 +198,9 @@ async def test_an_impossible_participant_id_is_refused(clock: Clock, participant
             await call
 
 
-@pytest.mark.parametrize("participant", ["../../etc/passwd", "'; DROP TABLE checkpoints; --", "é" * 256, " ", "日本"])
+@pytest.mark.parametrize(
+    "participant", ["../../etc/passwd", "'; DROP TABLE checkpoints; --", "é" * 256, " ", "日本"]
+)
 async def test_any_other_string_is_a_participant_id(clock: Clock, participant: str) -> None:
     context = manager(clock)
     await context.record_exchange(participant, "a", "1")
@@ -231,7 +235,10 @@ async def test_an_empty_question_is_recorded(clock: Clock) -> None:
         ({"summary_context_topics": "camera"}, "must be a collection of topic names"),
         ({"topic_budget_bytes": {"notes": 4000}}, "must have a value for each topic, none for .'camera'."),
         ({"dialogue_budget_bytes": 10}, "dialogue_budget_bytes must be at least .* got 10"),
-        ({"compaction_input_budget_bytes": 4255}, "compaction_input_budget_bytes must be at least 4256 bytes"),
+        (
+            {"compaction_input_budget_bytes": 4255},
+            "compaction_input_budget_bytes must be at least 4256 bytes",
+        ),
         ({"history": 0}, "history must be at least 1"),
         ({"checkpointer": SqliteSaver}, "checkpointer must be asynchronous"),
     ],

@@ -68,7 +68,9 @@ async def test_messages_are_those_that_an_answer_sends(clock: Clock) -> None:
 
 async def test_a_system_prompt_replaces_the_default_entirely_also_an_empty_one(clock: Clock) -> None:
     default, _ = conversation(ScriptedModel(), clock)
-    given, _ = conversation(ScriptedModel(), clock, system_prompt="You are a pirate.", instructions="Be brief.")
+    given, _ = conversation(
+        ScriptedModel(), clock, system_prompt="You are a pirate.", instructions="Be brief."
+    )
     empty, _ = conversation(ScriptedModel(), clock, system_prompt="", instructions="Be brief.")
     assert "assistant" in texts(await default.messages("p", "Hi"))[0]
     assert texts(await given.messages("p", "Hi"))[0] == "You are a pirate.\n\nBe brief."
@@ -132,7 +134,14 @@ async def test_an_answer_streams_out_while_it_is_made(clock: Clock) -> None:
         (["\n", "  ", "Fine \n"], "Fine \n"),
         (["a \ud83d", "\ude00 b \udc00"], "a 😀 b \ufffd"),
     ],
-    ids=["content lists", "thinking tags", "reasoning content", "empty last chunk", "leading space", "surrogates"],
+    ids=[
+        "content lists",
+        "thinking tags",
+        "reasoning content",
+        "empty last chunk",
+        "leading space",
+        "surrogates",
+    ],
 )
 async def test_what_is_published_is_the_text_alone_and_is_what_is_recorded(
     clock: Clock, pieces: list[Piece], spoken: str
@@ -256,7 +265,9 @@ async def test_a_caller_that_breaks_without_closing_ends_the_model_too(clock: Cl
             await asyncio.sleep(0)
 
 
-async def test_an_exchange_whose_answer_has_ended_is_recorded_though_cancelled_while_it_is(clock: Clock) -> None:
+async def test_an_exchange_whose_answer_has_ended_is_recorded_though_cancelled_while_it_is(
+    clock: Clock,
+) -> None:
     saver = SteeredSaver()
     saver.open.clear()
     talk, context = conversation(ScriptedModel(script=says("done")), clock, checkpointer=saver)
@@ -372,7 +383,11 @@ async def test_participants_never_see_each_other(clock: Clock) -> None:
 
     model = ScriptedModel(script=script)
     context = ContextManager(
-        model, clock=clock, incremental_context_topics=["notes"], dialogue_budget_bytes=800, topic_budget_bytes=600
+        model,
+        clock=clock,
+        incremental_context_topics=["notes"],
+        dialogue_budget_bytes=800,
+        topic_budget_bytes=600,
     )
     talk = Conversation(model, context=context)
 

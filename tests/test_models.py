@@ -56,12 +56,13 @@ class _Endpoint(BaseHTTPRequestHandler):
 
 @contextmanager
 def endpoint(status: int, body: dict[str, object]) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
-    handler = type("Handler", (_Endpoint,), {"status": status, "body": body, "seen": []})
+    seen: list[tuple[str, str, str]] = []
+    handler = type("Handler", (_Endpoint,), {"status": status, "body": body, "seen": seen})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/v1", handler.seen
+            yield f"http://127.0.0.1:{server.server_port}/v1", seen
         finally:
             server.shutdown()
             thread.join()
@@ -135,7 +136,7 @@ def test_a_refusal_is_explained_without_what_was_said(
     status: int, error: dict[str, str], advice: str
 ) -> None:
     body: dict[str, object] = {"error": {**error, "param": SAID}}
-    with endpoint(status, body) as (url, _), pytest.raises(Exception) as raised:  # noqa: PT011
+    with endpoint(status, body) as (url, _), pytest.raises(Exception) as raised:
         openai_model("served", base_url=url).invoke(SAID)
     sentence = explain(raised.value)
     assert sentence is not None
@@ -147,7 +148,7 @@ def test_a_server_that_does_not_run_is_explained() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         model = openai_model("served", base_url=f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
-        with pytest.raises(Exception) as raised:  # noqa: PT011
+        with pytest.raises(Exception) as raised:
             model.invoke(SAID)
     sentence = explain(raised.value)
     assert sentence is not None

@@ -5,7 +5,7 @@
 from collections.abc import Iterator
 
 import httpx
-from langchain_core.exceptions import ContextOverflowError
+import openai
 
 
 class EmbeddedModelError(RuntimeError):
@@ -29,6 +29,7 @@ class ContextTooSmallError(ValueError):
         self.allowed = allowed
 
 
+_TOO_LARGE = "The request does not fit into the model's context: use smaller budgets or a shorter request."
 _OVERFLOW = (
     "context_length_exceeded",
     "exceed_context_size_error",
@@ -64,13 +65,13 @@ def _explain_one(error: BaseException) -> str | None:
     status = getattr(error, "status_code", None)
     if isinstance(error, EmbeddedModelError | ContextTooSmallError):
         return str(error)
-    if isinstance(error, ContextOverflowError) or (
-        status in (400, 413, 422, 500) and any(words in str(error).lower() for words in _OVERFLOW)
-    ):
-        return "The request does not fit into the model's context: use smaller budgets or a shorter request."
-    if isinstance(error, TimeoutError | httpx.TimeoutException):
+    if status is not None or isinstance(error, openai.APIError):
+        details = f"{error} {getattr(error, 'body', '')}".lower()
+        if any(words in details for words in _OVERFLOW):
+            return _TOO_LARGE
+    if isinstance(error, TimeoutError | httpx.TimeoutException | openai.APITimeoutError):
         return "The model's server did not answer in time: check that it is not overloaded, then try again."
-    if isinstance(error, ConnectionError | httpx.TransportError):
+    if isinstance(error, ConnectionError | httpx.TransportError | openai.APIConnectionError):
         return "The model's server cannot be reached: check that it runs and that the base URL is right."
     if status in (401, 403):
         return "The model's server refused the API key: check OPENAI_API_KEY and what the key may use."

@@ -5,7 +5,7 @@
 import socket
 import weakref
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
@@ -86,9 +86,8 @@ class LoopbackChat(ChatOpenAI):
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         with self._fitting():
-            async with aclosing(super()._astream(*args, **kwargs)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
+            async for chunk in super()._astream(*args, **kwargs):
+                yield chunk
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
