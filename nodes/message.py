@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage
 from xr_ai_conversation.state.reply import Reply
 
 _FINISH = {"finishreason", "stopreason", "donereason", "completionreason", "incompletedetails"}
+_UNFINISHED = ("incomplete", "failed", "cancelled")  # statuses of OpenAI's responses
 _REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
 
 
@@ -27,17 +28,17 @@ def text_of(message: BaseMessage) -> str:
 
 def finish_of(message: BaseMessage) -> str:
     """Return the finish reason of a message in its provider's spelling; empty if it has none."""
-    found = [_finish(message.response_metadata)]
-    if message.response_metadata.get("status") == "incomplete":
-        found.append("incomplete")
+    metadata = message.response_metadata
+    found = [_reason(value) for key, value in metadata.items() if key.replace("_", "").lower() in _FINISH]
+    if metadata.get("status") in _UNFINISHED:
+        found.append(str(metadata["status"]))
     return " ".join(filter(None, found))
 
 
-def _finish(metadata: Mapping[str, object]) -> str:
-    for key, value in metadata.items():
-        if key.replace("_", "").lower() in _FINISH and value:
-            return str(value.get("reason", "")) if isinstance(value, Mapping) else str(value)
-    return ""
+def _reason(value: object) -> str:
+    if isinstance(value, Mapping):
+        value = value.get("reason")
+    return str(value) if value else ""
 
 
 def reply_of(message: BaseMessage) -> Reply:

@@ -12,7 +12,7 @@ from xr_ai_conversation.state.context import Entry, ParticipantContext, Section,
 from xr_ai_conversation.state.operations import Compact
 from xr_ai_conversation.state.render import SEPARATOR, block_size, render_entry, render_summary
 from xr_ai_conversation.state.reply import Rejection, Reply, Verdict, judge
-from xr_ai_conversation.state.text import clip, quote_within, size
+from xr_ai_conversation.state.text import clip, quote_within, size, visible
 from xr_ai_conversation.state.times import instant
 
 SYSTEM_PROMPT = (
@@ -41,7 +41,12 @@ class CompactionPrompts:
 
     def __post_init__(self) -> None:
         for name in ("dialogue", "incremental", "shorten"):
-            if not getattr(self, name).strip():
+            prompt = getattr(self, name)
+            if not isinstance(prompt, str):
+                raise TypeError(
+                    f"the compaction prompt {name!r} must be a string, got {type(prompt).__name__}"
+                )
+            if not visible(prompt):
                 raise ValueError(f"the compaction prompt {name!r} must not be blank")
 
 

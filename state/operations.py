@@ -97,7 +97,7 @@ Operation: TypeAlias = Record | Reconcile | Append | Replace | Compact | Clear
 
 
 def record(entry: Exchange, turn_id: str | None = None) -> Record:
-    """Return the operation that records an exchange, its text cleaned, of the given turn if it has a turn id."""
+    """Return the operation that records an exchange, cleaned, of the given turn if it has a turn id."""
     request, response = clean(entry["request"]), clean(entry["response"])
     return {
         "op": "record",
@@ -180,7 +180,7 @@ def _reconcile(context: ParticipantContext, operation: Reconcile) -> Participant
     before = next((past["time"] for past in reversed(window[:first]) if "time" in past), None)
     after = next((past["time"] for past in window[first:] if "time" in past), None)
     newest = _newest(context["dialogue"])
-    # Without a known neighbour, what follows in the window tells the time; else its order would be turned round.
+    # Without a known neighbour what follows in the window tells the time, lest its order be turned round.
     time = (before or newest or after if first else after or newest) or operation["now"]
     for past in window[first:]:
         time = past.get("time", time)

@@ -10,8 +10,9 @@ import re
 from xr_ai_conversation.state.text import visible
 
 _TAGS = "think|thinking|thought|reasoning"
-_OPEN = re.compile(rf"<({_TAGS})>", re.IGNORECASE)
-_CLOSE = re.compile(rf"</({_TAGS})>", re.IGNORECASE)
+_ANY_CASE = re.IGNORECASE | re.ASCII  # else the dotless i and the long s would count as i and s
+_OPEN = re.compile(rf"<({_TAGS})>", _ANY_CASE)
+_CLOSE = re.compile(rf"</({_TAGS})>", _ANY_CASE)
 _LONGEST_TAG = len("</reasoning>")
 
 
@@ -76,7 +77,7 @@ class Speech:
 def _unfinished(text: str) -> int:
     """Return how many characters at the end of `text` may be the beginning of a tag."""
     start = text.rfind("<", max(0, len(text) - _LONGEST_TAG + 1))
-    if start == -1 or not re.fullmatch(r"</?[a-z]*", text[start:], re.IGNORECASE):
+    if start == -1 or not re.fullmatch(r"</?[a-z]*", text[start:], _ANY_CASE):
         return 0
     word = text[start:].lstrip("</").lower()
     return len(text) - start if any(tag.startswith(word) for tag in _TAGS.split("|")) else 0

@@ -70,7 +70,7 @@ def render_entry(entry: Entry, topic: str | None, limit: int | None = None) -> s
         limit: The most bytes of the result; None is as many as it takes.
     """
     if "request" in entry:
-        heading = f"Exchange at {shown(entry['time'])}{', interrupted' if 'interrupted' in entry else ''}:"
+        heading = f"Exchange at {shown(entry['time'])}{', interrupted' if entry.get('interrupted') else ''}:"
         return _record(heading, (("user", entry["request"]), ("assistant", entry["response"])), limit)
     return _record(f'Update on "{topic}" at {shown(entry["time"])}:', (("update", entry["text"]),), limit)
 

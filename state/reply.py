@@ -45,11 +45,13 @@ class Reply:
     """The provider marked it as a refusal."""
 
 
-_CUT_OFF = re.compile(r"length|max|limit|incomplete|truncat|window")
+_CUT_OFF = re.compile(r"length|max|limit|incomplete|truncat|window|pause|not_?finished|unfinished")
 _FILTERED = re.compile(
-    r"filter|safety|refus|block|recitation|prohibit|toxic|guardrail|spii|sensitive|moderat|policy"
+    r"filter|safety|refus|block|recitation|prohibit|toxic|guardrail|spii|sensitive|moderat|policy|language"
 )
-_FAILED = re.compile(r"error|fail|abort|cancel|malformed")
+_FAILED = re.compile(
+    r"error|fail|abort|cancel|malformed|insufficient|time_?out|timed|interrupt|unexpected|\bother\b"
+)
 _DECLINES = re.compile(
     r"(i['\u2019]?m sorry|i am sorry|sorry|i apologi[sz]e|unfortunately)?[,.:; ]*(but )?(as an ai[^,.]*, )?"
     r"(i can['\u2019]?t|i cannot|i can not|i['\u2019]?m (not able|unable) to|i am (not able|unable) to|i won['\u2019]?t)"

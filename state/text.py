@@ -13,7 +13,9 @@ OMISSION: Final = " [... omitted ...] "
 
 _CLUSTER = regex.compile(r"\X")
 _LONGEST_CLUSTER = 64  # code points; what is longer is not a character that anybody typed, and may be split
-_FAR = 1024  # code points looked back at for the beginning of a cluster, so that a cut in a long text is cheap
+_FAR = (
+    1024  # code points looked back at for the beginning of a cluster, so that a cut in a long text is cheap
+)
 # By regex, for whom the latest emoji are no unassigned code points. The last one is the blank of braille.
 _VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}\p{Cs}\p{M}\p{Default_Ignorable_Code_Point}\u2800]")
 
@@ -62,7 +64,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def _around_omission(text: str, room: int) -> str:
-    """Return `OMISSION` between a start and an end of a text of more than `room` bytes, which share the room."""
+    """Return `OMISSION` between start and end of a text of more than `room` bytes, which share the room."""
     start = _start(text, (room + 1) // 2)
     return start + OMISSION + _end(text, room - size(start))
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""What the property tests draw from: texts of many scripts, times of many zones, entries, sections, budgets."""
+"""What the property tests draw from: texts of many scripts, times of many zones, whole contexts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from xr_ai_conversation.state.render import smallest_budget
 from xr_ai_conversation.state.text import OMISSION
 from xr_ai_conversation.state.times import instant, stamp
 
-many = settings(max_examples=120, deadline=None)
+many = settings(max_examples=60, deadline=None)
 """For rules that are cheap to check."""
-some = settings(max_examples=50, deadline=None)
+some = settings(max_examples=25, deadline=None)
 """For rules over whole contexts."""
 
 LINE_BREAKS = ("\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
@@ -114,12 +114,12 @@ def at(seconds: float) -> str:
 
 
 def exchange(number: int, request: str = "question", response: str = "answer", *, time: str = "") -> Exchange:
-    """Return an exchange with the id of its number, recorded so many minutes after `BEGINNING` if not told."""
+    """Return an exchange with the id of its number, as many minutes after `BEGINNING` if not told."""
     return Exchange(id=f"x{number}", time=time or at(60 * number), request=request, response=response)
 
 
 def note(number: int, text: str = "note", *, time: str = "") -> Update:
-    """Return an update with the id of its number, recorded so many minutes after `BEGINNING` if not told."""
+    """Return an update with the id of its number, as many minutes after `BEGINNING` if not told."""
     return Update(id=f"n{number}", time=time or at(60 * number), text=text)
 
 
@@ -193,9 +193,7 @@ def contexts(draw: st.DrawFn, of: Budgets, most: int = 4) -> ParticipantContext:
 
 
 @st.composite
-def situations(
-    draw: st.DrawFn, *, least: bool = False, most: int = 4
-) -> tuple[ParticipantContext, Budgets]:
+def situations(draw: st.DrawFn, *, least: bool = False, most: int = 4) -> tuple[ParticipantContext, Budgets]:
     """Draw budgets and a context under them."""
     drawn = draw(budgets(least=least))
     return draw(contexts(drawn, most)), drawn

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from typing import Any
 
 import openai
 import pytest
@@ -34,18 +35,21 @@ def summarising(size: int) -> list[BaseMessage]:
     return [HumanMessage(f"{text}\n\nSummarise the text above in two sentences.")]
 
 
-async def whole(model: BaseChatModel, messages: Sequence[BaseMessage]) -> AIMessageChunk:
+async def whole(
+    model: BaseChatModel, messages: Sequence[BaseMessage], max_tokens: int | None = None
+) -> AIMessageChunk:
     reply = AIMessageChunk(content="")
-    async with aclosing(_chunks(model, messages)) as chunks:
+    async with aclosing(_chunks(model, messages, max_tokens)) as chunks:
         async for chunk in chunks:
             reply += chunk
     return reply
 
 
 async def _chunks(
-    model: BaseChatModel, messages: Sequence[BaseMessage]
+    model: BaseChatModel, messages: Sequence[BaseMessage], max_tokens: int | None = None
 ) -> AsyncGenerator[AIMessageChunk, None]:
-    async for chunk in model.astream(list(messages)):
+    bound: dict[str, Any] = {} if max_tokens is None else {"max_tokens": max_tokens}
+    async for chunk in model.astream(list(messages), **bound):
         assert isinstance(chunk, AIMessageChunk)
         yield chunk
 
@@ -53,6 +57,13 @@ async def _chunks(
 def cached(reply: AIMessage) -> int:
     assert reply.usage_metadata is not None
     return reply.usage_metadata["input_token_details"]["cache_read"]
+
+
+def assert_ended(reply: AIMessage, *, bound: int) -> None:
+    assert reply.text
+    assert reply.usage_metadata is not None
+    cut = reply.usage_metadata["output_tokens"] == bound
+    assert reply.response_metadata["finish_reason"] == ("length" if cut else "stop")
 
 
 async def test_an_answer_streams_and_says_how_it_ended(model: EmbeddedModel) -> None:
@@ -63,7 +74,7 @@ async def test_an_answer_streams_and_says_how_it_ended(model: EmbeddedModel) -> 
 
 
 async def test_an_answer_that_reaches_its_bound_says_so(model: EmbeddedModel) -> None:
-    reply = await whole(model.answers.bind(max_tokens=3), asking("Where is it?"))  # type: ignore[arg-type]
+    reply = await whole(model.answers, asking("Where is it?"), max_tokens=3)
     assert reply.response_metadata["finish_reason"] == "length"
     assert reply.usage_metadata is not None
     assert reply.usage_metadata["output_tokens"] == 3
@@ -81,21 +92,21 @@ def test_a_prefix_is_evaluated_once_for_each_participant(model: EmbeddedModel) -
 
 async def test_answers_stream_while_a_summary_runs_and_keep_their_prefix(model: EmbeddedModel) -> None:
     await whole(model.answers, asking("Where do we meet?"))
-    summary = asyncio.create_task(model.summaries.ainvoke(summarising(5_000)))
+    summary = asyncio.create_task(model.summaries.ainvoke(summarising(4_000), max_tokens=40))
     try:
         for question in ("Where do we meet?", "What is broken?"):
-            reply = await whole(model.answers, asking(question))
+            reply = await whole(model.answers, asking(question), max_tokens=8)
             assert cached(reply) > 40
             assert not summary.done()
     finally:
         text = await summary
-    assert text.text
-    assert text.response_metadata["finish_reason"] == "stop"
+    assert_ended(text, bound=40)
 
 
 async def test_summaries_are_served_one_after_the_other(model: EmbeddedModel) -> None:
-    replies = await asyncio.gather(*(model.summaries.ainvoke(summarising(300 + n)) for n in range(2)))
-    assert all(reply.text and reply.response_metadata["finish_reason"] == "stop" for reply in replies)
+    tasks = (model.summaries.ainvoke(summarising(500 + n), max_tokens=40) for n in range(3))
+    for reply in await asyncio.gather(*tasks):
+        assert_ended(reply, bound=40)
 
 
 async def test_answers_and_summaries_are_free_again_after_cancellations(model: EmbeddedModel) -> None:
@@ -169,7 +180,7 @@ async def test_nothing_but_answers_reaches_standard_output() -> None:
     code = (
         "from xr_ai_conversation.models import EmbeddedModel\n"
         "with EmbeddedModel() as model:\n"
-        "    model.answers.invoke('Hi'); model.summaries.invoke('Hi')\n"
+        "    model.answers.invoke('Hi', max_tokens=4); model.summaries.invoke('Hi', max_tokens=4)\n"
         "EmbeddedModel().start()\n"
     )
     pipe = asyncio.subprocess.PIPE

@@ -41,7 +41,9 @@ def test_the_sections_stand_in_the_order_in_which_they_are_configured() -> None:
 
 def test_topics_may_come_from_any_iterable() -> None:
     assert Budgets.of(incremental_topics=iter(["a", "b"])).sections() == (None, "a", "b")
-    assert set(Budgets.of(incremental_topics={"a": 1, "b": 2}, topic_bytes={"a": 900, "b": 900}).incremental) == {
+    assert set(
+        Budgets.of(incremental_topics={"a": 1, "b": 2}, topic_bytes={"a": 900, "b": 900}).incremental
+    ) == {
         "a",
         "b",
     }
@@ -51,15 +53,35 @@ def test_topics_may_come_from_any_iterable() -> None:
     ("arguments", "error", "message"),
     [
         ({"summary_topics": "notes"}, TypeError, "summary_context_topics must be a collection .* 'notes'"),
-        ({"incremental_topics": "notes"}, TypeError, "incremental_context_topics must be a collection .* 'notes'"),
+        (
+            {"incremental_topics": "notes"},
+            TypeError,
+            "incremental_context_topics must be a collection .* 'notes'",
+        ),
         ({"incremental_topics": None}, TypeError, "incremental_context_topics must be a collection .* None"),
-        ({"summary_topics": 7}, TypeError, "summary_context_topics must be a collection of topic names, got 7"),
+        (
+            {"summary_topics": 7},
+            TypeError,
+            "summary_context_topics must be a collection of topic names, got 7",
+        ),
         ({"summary_topics": [7]}, TypeError, "summary_context_topics must hold strings, got 7"),
         ({"incremental_topics": [b"x"]}, TypeError, "incremental_context_topics must hold strings, got b'x'"),
-        ({"incremental_topics": [""]}, ValueError, "incremental_context_topics must hold printable .* got ''"),
-        ({"incremental_topics": [" "]}, ValueError, "incremental_context_topics must hold printable .* got ' '"),
+        (
+            {"incremental_topics": [""]},
+            ValueError,
+            "incremental_context_topics must hold printable .* got ''",
+        ),
+        (
+            {"incremental_topics": [" "]},
+            ValueError,
+            "incremental_context_topics must hold printable .* got ' '",
+        ),
         ({"summary_topics": ["a\nb"]}, ValueError, r"summary_context_topics .* one line, got 'a\\nb'"),
-        ({"summary_topics": ["a\u2028b"]}, ValueError, r"summary_context_topics .* one line, got 'a\\u2028b'"),
+        (
+            {"summary_topics": ["a\u2028b"]},
+            ValueError,
+            r"summary_context_topics .* one line, got 'a\\u2028b'",
+        ),
         ({"summary_topics": ["a\x1b[2J"]}, ValueError, r"summary_context_topics .* printable .* 'a\\x1b"),
         ({"summary_topics": ["a\ud800"]}, ValueError, r"summary_context_topics .* printable .* 'a\\ud800'"),
         ({"summary_topics": ["a\u202eb"]}, ValueError, r"summary_context_topics .* printable .* 'a\\u202eb'"),
@@ -70,7 +92,11 @@ def test_topics_may_come_from_any_iterable() -> None:
             ValueError,
             "topic 'a' is configured twice in summary_context_topics and incremental_context_topics, .* once",
         ),
-        ({"summary_topics": ["a"], "incremental_topics": ["b", "a"]}, ValueError, "topic 'a' is configured twice"),
+        (
+            {"summary_topics": ["a"], "incremental_topics": ["b", "a"]},
+            ValueError,
+            "topic 'a' is configured twice",
+        ),
         (
             {"summary_topics": ["a"], "incremental_topics": ["b"], "topic_bytes": {"a": 900}},
             ValueError,
@@ -81,10 +107,18 @@ def test_topics_may_come_from_any_iterable() -> None:
             ValueError,
             r"topic_budget_bytes has values for topics not configured: \['b'\]",
         ),
-        ({"topic_bytes": {"b": 900}}, ValueError, r"topic_budget_bytes has values .* not configured: \['b'\]"),
+        (
+            {"topic_bytes": {"b": 900}},
+            ValueError,
+            r"topic_budget_bytes has values .* not configured: \['b'\]",
+        ),
         ({"dialogue_bytes": 1}, ValueError, "dialogue_budget_bytes must be at least [0-9]+ bytes, got 1"),
         ({"dialogue_bytes": -5}, ValueError, "dialogue_budget_bytes must be at least [0-9]+ bytes, got -5"),
-        ({"dialogue_bytes": 8_000.0}, TypeError, "dialogue_budget_bytes must be a whole number .* got 8000.0"),
+        (
+            {"dialogue_bytes": 8_000.0},
+            TypeError,
+            "dialogue_budget_bytes must be a whole number .* got 8000.0",
+        ),
         ({"dialogue_bytes": "8000"}, TypeError, "dialogue_budget_bytes must be a whole number .* got '8000'"),
         ({"dialogue_bytes": True}, TypeError, "dialogue_budget_bytes must be a whole number .* got True"),
         ({"dialogue_bytes": None}, TypeError, "dialogue_budget_bytes must be a whole number .* got None"),
@@ -158,7 +192,9 @@ def test_a_compaction_request_must_hold_half_of_the_largest_section_and_a_margin
 
     assert REQUEST_MARGIN == 256
     assert of(half + 256).compaction_input == half + 256
-    with pytest.raises(ValueError, match=f"compaction_input_budget_bytes must be at least {half + 256} bytes"):
+    with pytest.raises(
+        ValueError, match=f"compaction_input_budget_bytes must be at least {half + 256} bytes"
+    ):
         of(half + 255)
 
 

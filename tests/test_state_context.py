@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""A stored context is loaded as it was, migrated, or refused with the place of the damage; never half read."""
+"""A stored context is loaded as it was, migrated, or refused with the place of the damage."""
 
 from __future__ import annotations
 
@@ -112,24 +112,26 @@ def test_a_missing_value_is_refused(place: Place, key: str) -> None:
         assert key in refusal(stored)
 
 
-@pytest.mark.parametrize("wrong", [None, 7, 1.5, True, SECRET, [SECRET], {SECRET: SECRET}, b"x"])
+WRONG: tuple[object, ...] = (None, 7, 1.5, True, SECRET, [SECRET], {SECRET: SECRET}, b"x")
+
+
 @pytest.mark.parametrize(("place", "key"), FIELDS)
-def test_a_value_of_another_kind_is_refused(place: Place, key: str, wrong: object) -> None:
-    stored = sample()
-    found = at_place(stored, place)
-    allowed = type(found[key]) if key != "summary" else (dict, type(None))
-    fits = isinstance(wrong, allowed) and not (isinstance(wrong, bool) and allowed is int)
-    if fits and wrong not in ({SECRET: SECRET}, [SECRET]) and key not in _CHECKED:
-        return
-    found[key] = wrong
-    if SECRET in json.dumps(wrong, default=repr) and isinstance(wrong, dict):
-        with pytest.raises(ContextSchemaError):  # the place that is named is a key
-            load(stored)
-    else:
-        assert key in refusal(stored)
+def test_a_value_of_another_kind_is_refused(place: Place, key: str) -> None:
+    right = at_place(sample(), place)[key]
+    kinds = (dict, type(None)) if key == "summary" else (type(right),)
+    for wrong in WRONG:
+        if type(wrong) in kinds and key not in CHECKED and not isinstance(wrong, dict | list):
+            continue
+        stored = sample()
+        at_place(stored, place)[key] = wrong
+        if isinstance(wrong, dict):  # the place that is named is one of its own keys
+            with pytest.raises(ContextSchemaError):
+                load(stored)
+        else:
+            assert key in refusal(stored)
 
 
-_CHECKED = {"time", "start", "end", "identities", "schema_version"}
+CHECKED = {"time", "start", "end", "identities", "schema_version"}
 """Of these not every value of the right type will do."""
 
 
@@ -140,27 +142,27 @@ def test_an_unknown_key_is_refused(place: Place) -> None:
     assert "colour" in refusal(stored)
 
 
-@pytest.mark.parametrize(
-    "time",
-    [
-        "",
-        SECRET,
-        "2026-03-02",
-        "2026-03-02T14:00:00.000000",
-        "2026-03-02T14:00:00+01:00",
-        "2026-13-02T14:00:00.000000+01:00",
-        "2026-03-02T25:00:00.000000+01:00",
-        "2026-03-02 14:00:00.000000+01:00",
-        "2026-03-02T14:00:00.000000+01:00 and more",
-    ],
+NO_TIMES = (
+    "",
+    SECRET,
+    "2026-03-02",
+    "2026-03-02T14:00:00.000000",
+    "2026-03-02T14:00:00+01:00",
+    "2026-13-02T14:00:00.000000+01:00",
+    "2026-03-02T25:00:00.000000+01:00",
+    "2026-03-02 14:00:00.000000+01:00",
+    "2026-03-02T14:00:00.000000+01:00 and more",
 )
+
+
 @pytest.mark.parametrize(
     ("place", "key"), [(place, key) for place, key in FIELDS if key in ("time", "start", "end")]
 )
-def test_a_time_that_is_no_time_with_a_zone_is_refused(place: Place, key: str, time: str) -> None:
-    stored = sample()
-    at_place(stored, place)[key] = time
-    assert key in refusal(stored)
+def test_a_time_that_is_no_time_with_a_zone_is_refused(place: Place, key: str) -> None:
+    for time in NO_TIMES:
+        stored = sample()
+        at_place(stored, place)[key] = time
+        assert key in refusal(stored)
 
 
 @pytest.mark.parametrize("length", [1, 15, 17, 31])
@@ -168,7 +170,9 @@ def test_identities_that_are_not_whole_are_refused(length: int) -> None:
     assert "identities" in refusal({**sample(), "identities": "A" * length})
 
 
-@pytest.mark.parametrize("stored", [[], [SECRET], SECRET, 7, True, {"dialogue": SECRET}, {"schema_version": SECRET}])
+@pytest.mark.parametrize(
+    "stored", [[], [SECRET], SECRET, 7, True, {"dialogue": SECRET}, {"schema_version": SECRET}]
+)
 def test_a_value_without_a_schema_version_is_refused(stored: object) -> None:
     assert f"schema_version up to {SCHEMA_VERSION}, found none" in refusal(stored)
 
@@ -176,7 +180,9 @@ def test_a_value_without_a_schema_version_is_refused(stored: object) -> None:
 @pytest.mark.parametrize("newer", [1, 2, 1000])
 def test_a_context_of_a_newer_version_is_refused_and_says_what_to_do(newer: int) -> None:
     said = refusal({**sample(), "schema_version": SCHEMA_VERSION + newer})
-    assert f"schema_version {SCHEMA_VERSION + newer}, this software reads up to {SCHEMA_VERSION}; update" in said
+    assert (
+        f"schema_version {SCHEMA_VERSION + newer}, this software reads up to {SCHEMA_VERSION}; update" in said
+    )
 
 
 @pytest.mark.parametrize("older", [0, -1, -(10**12)])
@@ -219,7 +225,9 @@ def test_what_a_migration_makes_is_checked() -> None:
         load(old(), migrations={**STEPS, SCHEMA_VERSION - 1: lambda stored: stored})
 
 
-@pytest.mark.parametrize("error", [KeyError(SECRET), TypeError(SECRET), ValueError(SECRET), IndexError(SECRET)])
+@pytest.mark.parametrize(
+    "error", [KeyError(SECRET), TypeError(SECRET), ValueError(SECRET), IndexError(SECRET)]
+)
 def test_a_migration_that_fails_on_damaged_data_is_told_without_the_data(error: Exception) -> None:
     def fails(_: Json) -> Json:
         raise error
@@ -244,7 +252,12 @@ def test_every_context_is_loaded_as_it_is_and_shares_nothing_with_what_was_store
 
 
 @some
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3),
+    )
+)
 def test_any_other_json_is_refused_as_such(stored: object) -> None:
     if stored is None or stored == {}:
         return

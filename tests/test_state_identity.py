@@ -14,7 +14,7 @@ from strategies import at, broken, compact, exchange, many, told_nothing
 
 from xr_ai_conversation.state.context import ParticipantContext, section
 from xr_ai_conversation.state.identity import LENGTH, identity, recorded, same, unknown_from
-from xr_ai_conversation.state.operations import PastExchange, Reconcile, fold, record
+from xr_ai_conversation.state.operations import Operation, PastExchange, Reconcile, fold, record
 
 
 @dataclass(frozen=True)
@@ -181,9 +181,7 @@ def test_a_genuine_repeat_is_recorded_live_again_but_not_the_same_turn() -> None
 
 
 def test_the_same_turn_with_another_answer_is_another_exchange() -> None:
-    told = fold(
-        told_nothing(), [record(exchange(1, "a", "b"), "t"), record(exchange(2, "a", "c"), "t")]
-    )
+    told = fold(told_nothing(), [record(exchange(1, "a", "b"), "t"), record(exchange(2, "a", "c"), "t")])
     assert words(told) == [("a", "b"), ("a", "c")]
 
 
@@ -200,8 +198,8 @@ def test_one_exchange_from_the_middle_is_no_stale_window() -> None:
     assert unknown_from(packed(known), [known[1].identity]) == 0
 
 
-distinct = st.integers(0, 25).map(lambda count: [Said(f"q{n}", f"a{n}") for n in range(count)])
-by_turn = st.lists(st.tuples(st.sampled_from("yn"), st.sampled_from(("ok", "no"))), max_size=25).map(
+distinct = st.integers(0, 12).map(lambda count: [Said(f"q{n}", f"a{n}") for n in range(count)])
+by_turn = st.lists(st.tuples(st.sampled_from("yn"), st.sampled_from(("ok", "no"))), max_size=12).map(
     lambda pairs: [Said(request, response, f"turn-{n}") for n, (request, response) in enumerate(pairs)]
 )
 
@@ -213,7 +211,7 @@ def test_windows_of_a_growing_history_give_it_once_in_any_chunking(
 ) -> None:
     context, end = told_nothing(), 0
     while end < len(said):
-        end = min(len(said), end + data.draw(st.integers(0, width)))
+        end = min(len(said), end + data.draw(st.integers(1, width)))
         context = fold(context, [history(said[max(0, end - width) : end], f"w{end}")])
     assert words(context) == [(one.request, one.response) for one in said]
     assert context["identities"] == packed(said)
@@ -232,7 +230,8 @@ def test_history_and_live_records_of_the_same_turns_are_one(
             seen = [Said(past.request, past.response) for past in seen]
             context = fold(context, [live, history(seen, f"w{end}")])
         else:
-            both = data.draw(st.permutations([live, history(seen, f"w{end}")]))
+            operations: list[Operation] = [live, history(seen, f"w{end}")]
+            both = data.draw(st.permutations(operations))
             context = fold(context, both[: data.draw(st.integers(1, 2))])
     assert words(context) == [(one.request, one.response) for one in said]
 

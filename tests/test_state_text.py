@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 import regex
@@ -100,7 +101,6 @@ def test_clipping_splits_no_ordinary_character_and_wastes_no_room(data: st.DataO
     assert len(text[earlier:].encode()) > room - len(start.encode())
 
 
-@pytest.mark.parametrize("limit", range(41))
 @pytest.mark.parametrize(
     "text",
     [
@@ -112,13 +112,12 @@ def test_clipping_splits_no_ordinary_character_and_wastes_no_room(data: st.DataO
         "שלום" * 100,
     ],
 )
-def test_no_limit_falls_inside_a_character(text: str, limit: int) -> None:
-    for lead in range(4):
+def test_no_limit_falls_inside_a_character(text: str) -> None:
+    for lead, limit in product(range(4), range(41)):
         cut = clip("a" * lead + text, limit)
         assert len(cut.encode()) <= limit
         for part in cut.split(OMISSION):
-            whole = regex.findall(r"\X", part)
-            assert set(whole) <= {"a", *regex.findall(r"\X", text)}
+            assert set(regex.findall(r"\X", part)) <= {"a", *regex.findall(r"\X", text[:50])}
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -220,7 +219,7 @@ def test_a_text_quoted_within_a_limit_is_within_it_and_every_line_labelled(
 
 
 def unquoted(label: str, quoted: str) -> str:
-    """Return what a quotation says, its line breaks told as \n."""
+    """Return what a quotation says, without its labels."""
     return "\n".join(line.removeprefix(f"{label}> ") for line in quoted.split("\n"))
 
 
@@ -252,7 +251,22 @@ def test_a_cut_quotation_of_many_short_lines_says_so(line: str, limit: int) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["a", " a", "7", "?", "漢", "é", "\u0301a", "👍", "\U0001fae8", "\U0001f6dc", "ש", "\u200bx", "\ufffd", "…"],
+    [
+        "a",
+        " a",
+        "7",
+        "?",
+        "漢",
+        "é",
+        "\u0301a",
+        "👍",
+        "\U0001fae8",
+        "\U0001f6dc",
+        "ש",
+        "\u200bx",
+        "\ufffd",
+        "…",
+    ],
 )
 def test_what_can_be_seen_is_visible(text: str) -> None:
     assert visible(text)
@@ -280,6 +294,7 @@ def test_what_can_be_seen_is_visible(text: str) -> None:
         "\u180e",
         "\u034f",
         "\u2028\u2029\x85",
+        "\u0301\u20dd",  # marks on no letter
     ],
 )
 def test_what_cannot_be_seen_is_not(text: str) -> None:

@@ -7,25 +7,24 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
 
 from xr_ai_conversation.cli.database import default_path, forget, look_up
 from xr_ai_conversation.cli.errors import Failure, explained
-from xr_ai_conversation.cli.screen import Notices
-from xr_ai_conversation.cli.settings import Endpoint, Settings, Topic, topic_of
+from xr_ai_conversation.cli.screen import Notices, is_terminal, unechoed
+from xr_ai_conversation.cli.settings import Endpoint, Settings, Topic, check_participant, topic_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-_STANDARD_INPUT = 0
 
 
 def _database(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path:
@@ -122,6 +121,8 @@ def chat(model: str | None, base_url: str | None, **options: Any) -> None:  # An
 
     The line "/note TOPIC TEXT" publishes an update on a topic, "/quit" leaves.
     """
+    from rich.console import Console
+
     settings = Settings(**options)
     endpoint = Endpoint(model, base_url) if model or base_url else None
     console = Console(stderr=True, highlight=False)
@@ -139,6 +140,8 @@ def chat(model: str | None, base_url: str | None, **options: Any) -> None:  # An
 @_kept
 def show(**options: Any) -> None:  # Any: as click parsed them
     """Show what is remembered: each section against its budget, what is summary and what verbatim."""
+    from rich.console import Console
+
     from xr_ai_conversation.cli.pictures import show_context
     from xr_ai_conversation.state.context import empty
 
@@ -161,6 +164,8 @@ def show(**options: Any) -> None:  # Any: as click parsed them
 @click.argument("request")
 def prompt(request: str, **options: Any) -> None:  # Any: as click parsed them
     """Print the three messages that REQUEST would send now."""
+    from rich.console import Console
+
     from xr_ai_conversation.cli.pictures import show_messages
     from xr_ai_conversation.graph.build import system_clock
     from xr_ai_conversation.graph.system import system_text
@@ -188,8 +193,9 @@ def prompt(request: str, **options: Any) -> None:  # Any: as click parsed them
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clear(participant: str, database: Path, yes: bool) -> None:
     """Forget everything of a participant; on a terminal it asks first."""
+    check_participant(participant)
     question = f"Forget everything of {participant!r} in {database}?"
-    if not yes and os.isatty(_STANDARD_INPUT) and not click.confirm(question, err=True):
+    if not yes and is_terminal() and not click.confirm(question, err=True):
         raise Failure("Nothing was forgotten.")
     with explained(database):
         known = asyncio.run(forget(database, participant))
@@ -201,24 +207,27 @@ def clear(participant: str, database: Path, yes: bool) -> None:
 
 async def _chat(settings: Settings, endpoint: Endpoint | None, console: Console, notices: Notices) -> None:
     async with AsyncExitStack() as stack:
-        with console.status("loading the model"):
+        with unechoed(), console.status("loading the model"):
             from xr_ai_conversation.cli.session import session
 
             settings.check()
             model = endpoint.chat_model() if endpoint else None
             mine = await stack.enter_async_context(session(settings, model))
-        if os.isatty(_STANDARD_INPUT):
+        if is_terminal():
             from xr_ai_conversation.cli import terminal
 
-            name = endpoint.label() if endpoint else "the embedded SmolLM2-135M-Instruct"
-            console.print(
-                f"{name}, stored in {settings.database}; {terminal.KEYS}\n", style="dim", markup=False
-            )
+            header = (_name(model), f"stored in {_short(settings.database)}", terminal.KEYS)
+            console.print(" \N{MIDDLE DOT} ".join(header) + "\n", style="dim", markup=False)
             await terminal.converse(mine, console, notices)
         else:
             from xr_ai_conversation.cli import piped
 
             await piped.converse(mine, piped.lines(), click.echo, partial(click.echo, err=True))
+
+
+def _short(path: Path) -> Path:
+    home = Path.home()
+    return Path("~") / path.relative_to(home) if path.is_relative_to(home) else path
 
 
 def _name(model: object | None) -> str:

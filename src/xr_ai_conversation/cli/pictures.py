@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +20,19 @@ if TYPE_CHECKING:
     from xr_ai_conversation.state.context import Entry, ParticipantContext, Section, Update
     from xr_ai_conversation.state.render import SectionView
 
+
+class _Marks(NamedTuple):
+    """What the cells of a bar are drawn with."""
+
+    summary: str
+    verbatim: str
+    free: str
+
+
+_MARKS = _Marks("▓", "█", "░")
+_ASCII_MARKS = _Marks("#", "=", ".")
+_SUMMARY_STYLE = "magenta"
+_VERBATIM_STYLE = "green"
 _BAR_CELLS = 24
 _ROLES = ("system", "user: the context", "user: the request")
 
@@ -50,39 +62,31 @@ def show_context(console: Console, context: ParticipantContext, budgets: Budgets
     from xr_ai_conversation.state.prompt import views
     from xr_ai_conversation.state.render import SEPARATOR, block_size, render_state
 
+    marks = _ASCII_MARKS if console.options.ascii_only else _MARKS
     overview = Table.grid(padding=(0, 2))
-    overview.add_column(max_width=30)
+    overview.add_column(style="bold", max_width=30)
     overview.add_column(no_wrap=True)
-    overview.add_column(justify="right", no_wrap=True)
-    overview.add_column(style="dim")
+    overview.add_column(no_wrap=True, justify="right")
     found = views(context, budgets)
     for topic, view in found.items():
         budget = budgets.of_section(topic)
-        summary = block_size(view.summary.text) if view.summary else 0
-        overview.add_row(
-            Text(_name(topic), style="bold"),
-            _bar(console, summary, view.size - summary, budget),
-            f"{view.size:,} of {budget:,} bytes",
-            f"{summary:,} summary, {view.size - summary:,} verbatim",
-        )
-    for topic, budget in budgets.summary.items():
-        update = context["states"].get(topic)
-        used = block_size(render_state(update, topic, budget - len(SEPARATOR))) if update else 0
-        overview.add_row(
-            Text(topic, style="bold"),
-            _bar(console, 0, used, budget),
-            f"{used:,} of {budget:,} bytes",
-            "current state, replaced by each update",
-        )
+        bar = _bar(marks, _summary_size(view), view.size, budget)
+        overview.add_row(Text(_name(topic)), bar, f"{view.size:,} of {budget:,} bytes")
+    for name, budget in budgets.summary.items():
+        update = context["states"].get(name)
+        used = block_size(render_state(update, name, budget - len(SEPARATOR))) if update else 0
+        overview.add_row(Text(name), _bar(marks, 0, used, budget), f"{used:,} of {budget:,} bytes")
     console.print(overview)
     for topic, view in found.items():
-        _show_section(console, topic, section(context, topic), view)
-    for topic in budgets.summary:
-        if topic in context["states"]:
-            _show_state(console, topic, context["states"][topic])
+        _show_section(console, marks, topic, section(context, topic), view)
+    for name in budgets.summary:
+        if update := context["states"].get(name):
+            _show_state(console, marks, name, update)
 
 
-def _show_section(console: Console, topic: str | None, stored: Section, view: SectionView) -> None:
+def _show_section(
+    console: Console, marks: _Marks, topic: str | None, stored: Section, view: SectionView
+) -> None:
     from xr_ai_conversation.state.times import shown
 
     if not stored["summary"] and not stored["entries"]:
@@ -90,23 +94,27 @@ def _show_section(console: Console, topic: str | None, stored: Section, view: Se
     unit = "exchange" if topic is None else "update"
     console.print(Text(f"\n{_name(topic)}", style="bold"))
     if summary := stored["summary"]:
-        span = f"{shown(summary['start'])} to {shown(summary['end'])}"
-        _heading(console, f"summary of {_counted(summary['covers'], unit)}, {span}", "magenta")
+        covered = f"{_counted(summary['covers'], unit)}, {shown(summary['start'])} to {shown(summary['end'])}"
+        heading = f"{marks.summary} summary of {covered}, {_summary_size(view):,} bytes"
+        _heading(console, heading, _SUMMARY_STYLE)
         _body(console, summary["text"])
     if entries := stored["entries"]:
-        _heading(console, f"verbatim, {_counted(len(entries), unit)}", "green")
+        cut = f", prompts cut {view.clipped} of them to fit" if view.clipped else ""
+        size = view.size - _summary_size(view)
+        heading = f"{marks.verbatim} verbatim, {_counted(len(entries), unit)}, {size:,} bytes{cut}"
+        _heading(console, heading, _VERBATIM_STYLE)
     for number, entry in enumerate(entries):
-        left_out = "  (over budget, prompts leave it out)" if number < view.left_out else ""
-        interrupted = "  (interrupted)" if entry.get("interrupted") else ""
-        _heading(console, f"{shown(entry['time'])}{interrupted}{left_out}", "dim")
+        left_out = ", over budget: prompts leave it out" if number < view.left_out else ""
+        interrupted = ", interrupted" if entry.get("interrupted") else ""
+        _heading(console, f"  {shown(entry['time'])}{interrupted}{left_out}", "dim")
         _body(console, _said(entry))
 
 
-def _show_state(console: Console, topic: str, update: Update) -> None:
+def _show_state(console: Console, marks: _Marks, topic: str, update: Update) -> None:
     from xr_ai_conversation.state.times import shown
 
     console.print(Text(f"\n{topic}", style="bold"))
-    _heading(console, f"state since {shown(update['time'])}", "green")
+    _heading(console, f"{marks.verbatim} verbatim, the state since {shown(update['time'])}", _VERBATIM_STYLE)
     _body(console, update["text"])
 
 
@@ -119,21 +127,31 @@ def _said(entry: Entry) -> str:
 
 
 def _heading(console: Console, text: str, style: str) -> None:
-    console.print(Padding(Text(text, style=style), (0, 0, 0, 2)))
+    console.print(Text(f"  {text}", style=style), soft_wrap=True)
 
 
 def _body(console: Console, text: str) -> None:
-    console.print(Padding(Text(harmless(text)), (0, 0, 0, 4)))
+    for line in harmless(text).splitlines():
+        # what goes into a file or a pipe is not broken
+        parts = Text(line).wrap(console, max(20, console.width - 4)) if console.is_terminal else [Text(line)]
+        for part in parts:
+            console.print(Text.assemble("    ", part), soft_wrap=True)
 
 
-def _bar(console: Console, summary: int, verbatim: int, budget: int) -> Text:
-    dense, solid, free = "#=." if console.options.ascii_only else "▓█░"
-    ends = [min(_BAR_CELLS, -(-part * _BAR_CELLS // budget)) for part in (summary, summary + verbatim)]
+def _bar(marks: _Marks, summary: int, used: int, budget: int) -> Text:
+    # any part that is there is seen
+    middle, end = (min(_BAR_CELLS, -(-part * _BAR_CELLS // budget)) for part in (summary, used))
     return Text.assemble(
-        (dense * ends[0], "magenta"),
-        (solid * (ends[1] - ends[0]), "green"),
-        (free * (_BAR_CELLS - ends[1]), "dim"),
+        (marks.summary * middle, _SUMMARY_STYLE),
+        (marks.verbatim * (end - middle), _VERBATIM_STYLE),
+        (marks.free * (_BAR_CELLS - end), "dim"),
     )
+
+
+def _summary_size(view: SectionView) -> int:
+    from xr_ai_conversation.state.render import block_size
+
+    return block_size(view.summary.text) if view.summary else 0
 
 
 def _name(topic: str | None) -> str:

@@ -5,17 +5,17 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 
 from xr_ai_conversation.cli.errors import Failure
+from xr_ai_conversation.cli.screen import STANDARD_INPUT
 from xr_ai_conversation.cli.session import HELP, Session, action_of
 
-_STANDARD_INPUT = 0
 
-
-async def lines(descriptor: int = _STANDARD_INPUT) -> AsyncIterator[str]:
+async def lines(descriptor: int = STANDARD_INPUT) -> AsyncIterator[str]:
     """Yield the lines of a file, a pipe or a terminal as they come, while the event loop goes on.
 
     Args:
@@ -24,6 +24,10 @@ async def lines(descriptor: int = _STANDARD_INPUT) -> AsyncIterator[str]:
     Raises:
         Failure: It cannot be read.
     """
+    if (
+        descriptor == STANDARD_INPUT and sys.stdin is None
+    ):  # it was closed, and the number is another file's now
+        raise Failure("There is no standard input.")
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str | OSError | None] = asyncio.Queue()
 

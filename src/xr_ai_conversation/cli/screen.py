@@ -5,12 +5,23 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
+
+STANDARD_INPUT = 0
+"""The file descriptor; reading it directly does not depend on what stands for it in `sys`."""
+
+
+def is_terminal() -> bool:
+    """Tell whether a person types into standard input."""
+    return os.isatty(STANDARD_INPUT)
 
 
 def harmless(text: str) -> str:
@@ -35,10 +46,16 @@ class Notices(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a warning now, or after the answer."""
+        from rich.text import Text
+
         if self._held is not None:
             self._held.append(record)
         else:
-            self._console.print(Text(harmless(self.format(record))), style="dim", soft_wrap=True)
+            text = Text(harmless(self.format(record)), style="dim")
+            if self._console.is_terminal:  # no more than a line
+                self._console.print(text, no_wrap=True, overflow="ellipsis")
+            else:
+                self._console.print(text, soft_wrap=True)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -53,4 +70,21 @@ class Notices(logging.Handler):
                 self.emit(record)
 
 
-__all__ = ["Notices", "harmless"]
+@contextmanager
+def unechoed() -> Iterator[None]:
+    """Keep what is typed meanwhile off the terminal that is standard input; the next prompt shows it."""
+    if sys.platform == "win32" or not is_terminal():
+        yield
+        return
+    import termios
+
+    before = termios.tcgetattr(STANDARD_INPUT)
+    quiet = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+    termios.tcsetattr(STANDARD_INPUT, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(STANDARD_INPUT, termios.TCSANOW, before)
+
+
+__all__ = ["STANDARD_INPUT", "Notices", "harmless", "is_terminal", "unechoed"]

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 HELP = """\
 /note TOPIC TEXT  publish an update on a topic
 /help             show this
-/quit             leave"""
+/quit             leave, as Ctrl-D does
+Ctrl-C            stop an answer, of which nothing is remembered then"""
 
 Action: TypeAlias = Literal["nothing", "ask", "note", "help", "quit"]
 
@@ -81,8 +82,9 @@ class Session:
         else:
             if not text:
                 raise Failure("A note is written /note TOPIC TEXT.")
-            known = f"there are {', '.join(map(repr, topics))}" if topics else "there are none"
-            raise Failure(f"There is no topic {text.split()[0]!r}: {known}, and --topic NAME adds one.")
+            name = text.split()[0]
+            known = f", only {', '.join(map(repr, topics))}" if topics else ""
+            raise Failure(f"There is no topic {name!r}{known}: start with --topic to add it.")
         update = text.removeprefix(topic).strip()
         if not visible(update):
             raise Failure(f"The note on {topic!r} has no text.")
@@ -92,7 +94,7 @@ class Session:
 
 @asynccontextmanager
 async def session(settings: Settings, model: BaseChatModel | None) -> AsyncIterator[Session]:
-    """Open the database, load the model and keep a session; compaction that is under way at its end is cancelled.
+    """Open the database, load the model and keep a session; compaction under way at its end is cancelled.
 
     Args:
         settings: Whose context it is, and how it is kept.

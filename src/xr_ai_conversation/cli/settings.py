@@ -72,14 +72,7 @@ class Settings:
 
     def check(self) -> None:
         """Raise click.UsageError if the participant, a topic or a budget cannot be."""
-        from xr_ai_conversation.graph.manager import LONGEST_ID
-        from xr_ai_conversation.state.text import clean, size
-
-        name = clean(self.participant)
-        if name != self.participant or not 1 <= size(name) <= LONGEST_ID:
-            raise click.UsageError(
-                f"--participant must be of 1 to {LONGEST_ID} bytes of UTF-8, got {name!r}."
-            )
+        check_participant(self.participant)
         self.budgets()
 
 
@@ -105,6 +98,17 @@ class Endpoint:
         except ValueError as error:
             message = str(error).replace("api_key and base_url", "OPENAI_API_KEY and --base-url")
             raise click.UsageError(f"--{message}" if message.startswith("model") else message) from error
+
+
+def check_participant(name: str) -> None:
+    """Raise click.UsageError if a participant cannot be called so."""
+    from xr_ai_conversation.graph.manager import LONGEST_ID
+    from xr_ai_conversation.state.text import clean, size
+
+    if clean(name) != name or not 1 <= size(name) <= LONGEST_ID:
+        raise click.UsageError(
+            f"--participant must be of 1 to {LONGEST_ID} bytes of UTF-8, got {clean(name)!r}."
+        )
 
 
 def topic_of(text: str) -> Topic:
@@ -137,4 +141,4 @@ def _stored_topics(context: ParticipantContext | None, given: set[str]) -> list[
     return incremental + states
 
 
-__all__ = ["Endpoint", "Kind", "Settings", "Topic", "topic_of"]
+__all__ = ["Endpoint", "Kind", "Settings", "Topic", "check_participant", "topic_of"]

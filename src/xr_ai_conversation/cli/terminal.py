@@ -18,10 +18,10 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from rich.console import Console
 
 from xr_ai_conversation.cli.errors import explained
-from xr_ai_conversation.cli.screen import Notices, harmless
+from xr_ai_conversation.cli.screen import Notices, harmless, unechoed
 from xr_ai_conversation.cli.session import HELP, Session, action_of
 
-KEYS = "Ctrl-C stops an answer, Ctrl-D leaves, /help tells more"
+KEYS = "Ctrl-D leaves, /help tells more"
 
 
 async def converse(session: Session, console: Console, notices: Notices) -> None:
@@ -65,17 +65,20 @@ async def converse(session: Session, console: Console, notices: Notices) -> None
 
 
 async def _answer(session: Session, request: str, console: Console, notices: Notices) -> None:
-    begun = False
-    with notices.held(), console.status("") as waiting:
+    written, held = False, ""
+    with unechoed(), notices.held(), console.status("") as waiting:
         try:
             async with aclosing(session.answer(request)) as pieces:
                 async for piece in pieces:
                     waiting.stop()
-                    begun = True
-                    click.echo(harmless(piece), nl=False)
+                    text = held + harmless(piece)
+                    shown = text.rstrip()
+                    held = text[len(shown) :]  # not written if nothing follows it
+                    click.echo(shown, nl=False)
+                    written = True
         finally:
             waiting.stop()
-            if begun:
+            if written:
                 click.echo()
     console.print()
 

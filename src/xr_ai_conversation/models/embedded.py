@@ -64,7 +64,11 @@ class EmbeddedModel:
 
     @property
     def context_tokens(self) -> int:
-        """Tokens that one request may hold, prompt and reply together."""
+        """Tokens that one request may hold, prompt and reply together.
+
+        A prompt that does not fit is refused with ContextTooSmallError, and a reply that reaches the
+        end has the finish reason "length"; nothing is left out of a prompt.
+        """
         return _CONTEXT_TOKENS
 
     def start(self) -> None:

@@ -1,0 +1,556 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: what it prints where, what it stores, and how it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fakes.chat import Piece, Script, ScriptedModel, replies, says, texts
+from langchain_core.messages import BaseMessage
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output import DummyOutput
+from rich.console import Console
+
+from xr_ai_conversation.cli import main, piped, terminal
+from xr_ai_conversation.cli.database import look_up
+from xr_ai_conversation.cli.screen import Notices, harmless
+from xr_ai_conversation.cli.session import Session, session
+from xr_ai_conversation.cli.settings import Endpoint, Settings
+from xr_ai_conversation.state.context import ParticipantContext
+
+_COMMAND = (sys.executable, "-c", "from xr_ai_conversation.cli import main; main()")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Command:
+    """The command in this process, on one database and with a scripted model."""
+
+    database: Path
+    model: ScriptedModel
+    capture: pytest.CaptureFixture[str]
+
+    def __call__(self, command: str, *arguments: str, typed: str = "") -> Result:
+        with standard_input(typed):
+            try:
+                main([command, "--db", str(self.database), *arguments])
+                code = 0
+            except SystemExit as exit_:
+                code = int(exit_.code or 0)
+        return Result(code, *self.capture.readouterr())
+
+    def chat(self, typed: str, *arguments: str) -> Result:
+        return self("chat", "--model", "scripted", *arguments, typed=typed)
+
+    def stored(self, participant: str = "me") -> ParticipantContext:
+        return asyncio.run(look_up(self.database, participant))
+
+
+@contextmanager
+def standard_input(text: str) -> Iterator[None]:
+    """Put a text in the place of standard input, as a file descriptor."""
+    before = os.dup(0)
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    os.close(writing)
+    os.dup2(reading, 0)
+    os.close(reading)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
+    scripted = ScriptedModel(script=replies(lambda messages: f"You said: {messages[-1].content}"))
+    monkeypatch.setattr(Endpoint, "chat_model", lambda _: scripted)
+    return scripted
+
+
+@pytest.fixture
+def run(tmp_path: Path, model: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path / "contexts.db", model, capsys)
+
+
+def one_sentence(text: str) -> bool:
+    return text.startswith("Error: ") and text.count("\n") == 1 and text.endswith(".\n")
+
+
+# Piped
+
+
+def test_chat_without_a_terminal_answers_line_by_line_and_prints_only_the_answers(run: Command) -> None:
+    result = run.chat("one\n\n  two \nthree")
+    assert result == Result(0, "You said: one\nYou said: two\nYou said: three\n", "")
+
+
+def test_a_later_session_remembers_an_earlier_one(run: Command) -> None:
+    run.chat("My dog is Rex.\n")
+    run.chat("Who is Rex?\n")
+    assert "user> My dog is Rex." in texts(run.model.requests[-1])[1]
+
+
+def test_participants_have_contexts_of_their_own(run: Command) -> None:
+    run.chat("My dog is Rex.\n", "--participant", "ann")
+    run.chat("Who is Rex?\n", "--participant", "bob")
+    assert "user>" not in texts(run.model.requests[-1])[1]
+
+
+def test_a_note_is_published_on_its_topic_and_confirmed_on_standard_error(run: Command) -> None:
+    result = run.chat("/note the weather Rain from noon\nhi\n", "--topic", "the", "--topic", "the weather")
+    assert result == Result(0, "You said: hi\n", "Noted on the weather.\n")
+    (update,) = run.stored()["topics"]["the weather"]["entries"]
+    assert update.get("text") == "Rain from noon"
+    assert 'Update on "the weather"' in texts(run.model.requests[-1])[1]
+
+
+def test_a_note_on_a_summary_topic_replaces_the_last(run: Command) -> None:
+    run.chat("/note place Kitchen\n/note place Garden\n", "--topic", "place:summary")
+    assert run.stored()["states"]["place"]["text"] == "Garden"
+
+
+def test_a_stored_topic_need_not_be_named_again(run: Command) -> None:
+    run.chat("/note place Kitchen\n/note news Rain\n", "--topic", "place:summary", "--topic", "news")
+    assert run.chat("/note place Garden\n/note news Sun\n").code == 0
+    assert run.stored()["states"]["place"]["text"] == "Garden"
+    assert len(run.stored()["topics"]["news"]["entries"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("/note wether Rain", "no topic 'wether', only 'weather'"),
+        ("/note weather", "has no text"),
+        ("/note", "/note TOPIC TEXT"),
+        ("/nte weather Rain", "no command /nte"),
+    ],
+)
+def test_a_line_that_cannot_be_done_ends_a_piped_session(run: Command, line: str, words: str) -> None:
+    result = run.chat(f"first\n{line}\nlast\n", "--topic", "weather")
+    assert (result.code, result.out) == (1, "You said: first\n")
+    assert one_sentence(result.err) and words in result.err
+
+
+def test_a_path_is_no_command(run: Command) -> None:
+    assert run.chat("/etc/hosts is what?\n").out == "You said: /etc/hosts is what?\n"
+
+
+def test_quit_and_help_go_to_standard_error_and_quit_ends_the_session(run: Command) -> None:
+    result = run.chat("/help\n/quit\nunread\n")
+    assert (result.code, result.out) == (0, "") and "/note TOPIC TEXT" in result.err
+
+
+def test_instructions_stand_in_the_system_message(run: Command) -> None:
+    run.chat("hi\n", "--instructions", "Answer like a pirate.")
+    assert texts(run.model.requests[0])[0].endswith("Answer like a pirate.")
+
+
+def test_bytes_that_are_no_text_are_replaced(run: Command) -> None:
+    assert run.chat("caf\udce9\n".encode(errors="surrogateescape").decode("latin-1")).code == 0
+
+
+async def test_lines_come_while_standard_input_stays_open() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"one\ntw")
+    lines = piped.lines(reading)
+    assert await anext(lines) == "one\n"
+    os.write(writing, b"o\n")
+    assert await anext(lines) == "two\n"
+    os.close(writing)
+    assert [line async for line in lines] == []
+    os.close(reading)
+
+
+def test_a_model_error_ends_a_piped_session_and_nothing_of_the_answer_is_printed(run: Command) -> None:
+    run.model.script = says("half an ans", ConnectionError("away"))
+    result = run.chat("hi\n")
+    assert (result.code, result.out) == (1, "") and one_sentence(result.err)
+    assert not run.stored()["dialogue"]["entries"]
+
+
+def test_an_empty_answer_is_an_error(run: Command) -> None:
+    run.model.script = says("")
+    result = run.chat("hi\n")
+    assert result.code == 1 and one_sentence(result.err) and "empty answer" in result.err
+
+
+# Looking, and forgetting
+
+
+def test_prompt_prints_the_three_messages_that_the_request_would_send(run: Command) -> None:
+    run.chat("/note weather Rain\nMy dog is Rex.\n", "--topic", "weather")
+    calls = len(run.model.requests)
+    result = run("prompt", "--instructions", "Be brief.", "Who is Rex?")
+    headings = re.findall(r"^(.+?) ─+$", result.out, re.MULTILINE)
+    assert headings == ["system", "user: the context", "user: the request"]
+    for text in ("Be brief.", "user> My dog is Rex.", "update> Rain", "Current time: ", "Who is Rex?"):
+        assert text in result.out
+    assert len(run.model.requests) == calls
+
+
+def test_prompt_of_nobody_is_the_time_and_the_request_and_makes_no_file(run: Command) -> None:
+    assert "Recorded context" not in run("prompt", "hi").out
+    assert not run.database.exists()
+
+
+def summarised(messages: list[BaseMessage]) -> str:
+    return "Likes tea." if "memory of a conversation agent" in str(messages[0].content) else "word " * 30
+
+
+async def compacted(settings: Settings) -> None:
+    async with session(settings, ScriptedModel(script=replies(summarised))) as mine:
+        for number in range(4):
+            async for _ in mine.answer(f"request {number}"):
+                pass
+            await mine.context.settled()
+
+
+def test_show_tells_summary_from_verbatim_with_bytes_budgets_and_spans(run: Command) -> None:
+    asyncio.run(compacted(Settings("me", run.database, (), 700, 4_000)))
+    run.chat("/note place Kitchen\n", "--topic", "place:summary")
+    result = run("show", "--dialogue-budget", "700", "--topic", "news")
+    assert result.code == 0
+    assert re.search(r"dialogue +▓+█+░* +\d+ of 700 bytes", result.out)
+    assert re.search(r"place +█░+ +\d+ of 4,000 bytes", result.out)
+    assert re.search(r"news +░+ +0 of 4,000 bytes", result.out)
+    covers = run.stored()["dialogue"]["summary"]
+    assert covers and re.search(
+        rf"summary of {covers['covers']} exchanges, \d{{4}}-.* to \d{{4}}-", result.out
+    )
+    assert "Likes tea." in result.out and "user> request 3" in result.out and "Kitchen" in result.out
+
+
+def test_show_of_nobody_says_so_in_a_sentence(run: Command) -> None:
+    result = run("show", "--participant", "bob")
+    assert result == Result(0, f"Nothing is stored of 'bob' in {run.database}.\n", "")
+
+
+def test_clear_forgets_one_participant_and_no_other(run: Command) -> None:
+    run.chat("secret\n")
+    run.chat("kept\n", "--participant", "bob")
+    assert run("clear").out == "Everything of 'me' is forgotten.\n"
+    assert run("clear").out.startswith("Nothing is stored of 'me'")
+    assert b"secret" not in run.database.read_bytes()
+    assert run.stored("bob")["dialogue"]["entries"]
+
+
+def test_clear_asks_on_a_terminal_and_a_no_forgets_nothing(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.chat("kept\n")
+    monkeypatch.setattr("xr_ai_conversation.cli.commands.is_terminal", lambda: True)
+    monkeypatch.setattr("click.confirm", lambda *_, **__: False)
+    result = run("clear")
+    assert result.code == 1 and one_sentence(result.err) and run.stored()["dialogue"]["entries"]
+    assert run("clear", "--yes").code == 0 and not run.stored()["dialogue"]["entries"]
+
+
+# Errors
+
+
+@pytest.mark.parametrize("command", [("show",), ("prompt", "hi"), ("clear",), ("chat", "--model", "m")])
+@pytest.mark.parametrize("participant", ["", "x" * 513, "caf\udce9"])
+def test_a_participant_that_cannot_be_is_a_wrong_option(
+    run: Command, command: tuple[str, ...], participant: str
+) -> None:
+    result = run(*command, "--participant", participant)
+    assert (result.code, result.out) == (2, "") and one_sentence(result.err)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--dialogue-budget", "10"),
+        ("--topic-budget", "10", "--topic", "a"),
+        ("--dialogue-budget", "many"),
+        ("--topic", "weather:sumary"),
+        ("--topic", ""),
+        ("--topic", "a", "--topic", "a:summary"),
+        ("--nonsense", "1"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence_and_code_2_before_anything_is_made(
+    run: Command, arguments: tuple[str, ...]
+) -> None:
+    result = run.chat("hi\n", *arguments)
+    assert (result.code, result.out) == (2, "") and one_sentence(result.err)
+    assert arguments[0] in result.err or "topic 'a'" in result.err
+    assert not run.database.exists()
+
+
+def test_a_large_budget_is_no_error(run: Command) -> None:
+    assert run.chat("hi\n", "--dialogue-budget", "50000").code == 0
+
+
+def test_a_model_that_is_not_named_is_a_wrong_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["chat", "--db", str(tmp_path / "x.db"), "--base-url", "http://127.0.0.1:9/v1"])
+    assert exit_.value.code == 2 and one_sentence(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    "command", [("chat", "--model", "scripted"), ("show",), ("prompt", "hi"), ("clear",)]
+)
+def test_a_file_that_is_no_database_is_one_sentence_and_code_1(
+    run: Command, command: tuple[str, ...]
+) -> None:
+    run.database.write_text("no database\n" * 100)
+    result = run(*command)
+    assert (result.code, result.out) == (1, "") and one_sentence(result.err)
+    assert "no SQLite database" in result.err
+    assert run.database.read_text() == "no database\n" * 100
+
+
+def test_a_place_where_no_file_can_be_is_one_sentence_and_code_1(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    run.database = tmp_path / "file" / "below" / "contexts.db"
+    result = run.chat("hi\n")
+    assert (result.code, result.out) == (1, "") and one_sentence(result.err)
+
+
+def test_a_damaged_context_is_one_sentence_and_can_be_forgotten(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.chat("hi\n")
+    with monkeypatch.context() as newer:
+        newer.setattr(
+            "xr_ai_conversation.state.context.load.__kwdefaults__", {"version": 0, "migrations": {}}
+        )
+        for command in (("show",), ("prompt", "hi"), ("chat", "--model", "scripted")):
+            result = run(*command)
+            assert result.code == 1 and one_sentence(result.err) and "schema_version" in result.err
+        assert run("clear").out == "Everything of 'me' is forgotten.\n"
+
+
+def test_the_database_is_its_owners_alone_and_its_directory_is_made(run: Command, tmp_path: Path) -> None:
+    run.database = tmp_path / "new" / "contexts.db"
+    run.chat("hi\n")
+    assert run.database.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_endpoint_that_is_away_is_one_sentence_and_code_1(tmp_path: Path) -> None:
+    command = (*_COMMAND, "chat", "--db", str(tmp_path / "x.db"), "--model", "m")
+    endpoint = ("--base-url", "http://127.0.0.1:9/v1")
+    done = subprocess.run((*command, *endpoint), check=False, input="hi\n", capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "") and one_sentence(done.stderr)
+    assert "cannot be reached" in done.stderr
+
+
+def test_the_commands_are_listed_without_loading_a_model() -> None:
+    code = "import sys, xr_ai_conversation.cli as c; c.main(['--help']); print(*sys.modules)"
+    listed = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True).stdout
+    assert "chat " in listed and not {"xllamacpp", "openai", "prompt_toolkit"} & set(listed.split())
+
+
+# On a terminal
+
+
+@asynccontextmanager
+async def at_terminal(
+    database: Path, script: Script
+) -> AsyncIterator[tuple[PipeInput, Session, Callable[[], str], asyncio.Task[None]]]:
+    """Run an interactive session whose keys are sent by the test."""
+    screen = io.StringIO()
+    console = Console(file=screen, width=100)
+    settings = Settings("me", database, (("weather", "incremental"),), 8_000, 4_000)
+    async with session(settings, ScriptedModel(script=script)) as mine:
+        with (
+            create_pipe_input() as keys,
+            create_app_session(input=keys),
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            patch.setattr(terminal, "create_output", lambda **_: DummyOutput())
+            task = asyncio.create_task(terminal.converse(mine, console, Notices(console)))
+            try:
+                yield keys, mine, screen.getvalue, task
+            finally:
+                task.cancel()
+                await asyncio.wait((task,))
+
+
+async def test_ctrl_c_during_an_answer_cancels_it_keeps_the_session_and_records_nothing_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written: list[str] = []
+
+    async def script(messages: list[BaseMessage]) -> AsyncIterator[Piece]:
+        if messages[-1].content == "again":
+            yield "whole"
+            return
+        yield "half "
+        while "half" not in written:
+            written.append(capsys.readouterr().out)
+            await asyncio.sleep(0)
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+    async with at_terminal(tmp_path / "x.db", script) as (keys, mine, screen, task):
+        keys.send_text("first\ragain\r/quit\r")
+        await task
+        entries = (await mine.context.snapshot("me"))["dialogue"]["entries"]
+    assert [entry["request"] for entry in entries if "request" in entry] == ["again"]
+    assert "".join(written) + capsys.readouterr().out == "half\nwhole\n"
+    assert "cancelled" in screen()
+
+
+@pytest.mark.parametrize("keys", ["\x03", "\x04", "/quit\r", "typed\x03\x03", "typed\x03\x04"])
+async def test_ctrl_c_at_an_empty_prompt_ctrl_d_and_quit_leave(tmp_path: Path, keys: str) -> None:
+    async with at_terminal(tmp_path / "x.db", says("never asked")) as (pipe, _, screen, task):
+        pipe.send_text(keys)
+        await task
+    assert screen() == ""
+
+
+async def test_an_error_on_a_terminal_is_said_and_the_session_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    errors = iter([ConnectionError("away")])
+
+    async def script(_: list[BaseMessage]) -> AsyncIterator[Piece]:
+        for error in errors:
+            yield error
+        yield "whole"
+
+    async with at_terminal(tmp_path / "x.db", script) as (keys, _, screen, task):
+        keys.send_text("first\r/note wether Rain\r/note weather Rain\ragain\r\x04")
+        await task
+    assert capsys.readouterr().out == "whole\n"
+    said = [line for line in screen().splitlines() if line]
+    assert "cannot be reached" in said[0] and "no topic 'wether'" in said[1] and said[2] == "noted on weather"
+
+
+def test_a_warning_waits_for_the_end_of_an_answer() -> None:
+    screen = io.StringIO()
+    notices = Notices(Console(file=screen))
+    warning = logging.LogRecord("x", logging.WARNING, "", 0, "over budget", (), None)
+    with notices.held():
+        notices.emit(warning)
+        assert not screen.getvalue()
+    assert screen.getvalue() == "over budget\n"
+
+
+def test_text_cannot_steer_a_terminal() -> None:
+    assert harmless("a\x1b[2Jb\x9bc\n\td\r") == "a\ufffd[2Jb\ufffdc\n\td\ufffd"
+
+
+# The embedded model
+
+
+@pytest.mark.model
+def test_the_real_command_answers_takes_a_note_shows_and_forgets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = tmp_path / "contexts.db"
+    done = subprocess.run(
+        (*_COMMAND, "chat", "--db", str(database), "--topic", "weather"),
+        input="/note weather Rain from noon\nWhat is the capital of France?\n",
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "Noted on weather.\n")
+    command = Command(database, ScriptedModel(), capsys)
+    entry = command.stored()["dialogue"]["entries"][0]
+    assert "response" in entry and done.stdout == f"{entry['response'].strip()}\n"
+    assert "update> Rain from noon" in command("prompt", "Do I need a coat?").out
+    assert "verbatim, 1 exchange" in command("show").out
+    assert command("clear", "--yes").code == 0
+    assert command("show").out.startswith("Nothing is stored")
+
+
+class Screen:
+    """A pseudo-terminal with a command on it."""
+
+    def __init__(self, *command: str) -> None:
+        self._master, slave = pty.openpty()
+        environment = os.environ | {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        self.process = subprocess.Popen(
+            command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+        )
+        os.close(slave)
+        self._text = ""
+
+    def type(self, keys: str) -> None:
+        self._text = ""
+        os.write(self._master, keys.encode())
+
+    def wait_for(self, pattern: str, within_s: float = 60.0) -> None:
+        end = time.monotonic() + within_s
+        while not re.search(pattern, self._text, re.DOTALL):
+            ready, _, _ = select.select([self._master], [], [], end - time.monotonic())
+            assert ready, f"{pattern!r} was not shown within {within_s} s, but {self._text!r}"
+            self._text += os.read(self._master, 65_536).decode(errors="replace")
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+
+
+@pytest.fixture
+def screen(tmp_path: Path) -> Iterator[Screen]:
+    shown = Screen(*_COMMAND, "chat", "--db", str(tmp_path / "contexts.db"))
+    yield shown
+    shown.close()
+
+
+@pytest.mark.model
+def test_a_real_answer_is_cancelled_by_an_interrupt_and_the_session_goes_on(
+    screen: Screen, tmp_path: Path
+) -> None:
+    screen.wait_for("SmolLM2.*me › ")
+    screen.type("Tell me a very long story about a dragon.\r")
+    screen.wait_for("[\u2801-\u28ff].*[A-Za-z]{3}")  # the spinner, then a word of the answer
+    screen.process.send_signal(signal.SIGINT)
+    screen.wait_for("cancelled.*me › ")
+    screen.type("\x04")
+    assert screen.process.wait(30) == 0
+    context = asyncio.run(look_up(tmp_path / "contexts.db", "me"))
+    assert not context["dialogue"]["entries"] and not context["identities"]
+
+
+@pytest.mark.model
+def test_an_interrupt_of_a_piped_session_ends_it_with_code_130(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        (*_COMMAND, "chat", "--db", str(tmp_path / "x.db")),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin and process.stdout and process.stderr
+        process.stdin.write("Say hello.\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)  # while it waits for the next line, with standard input open
+        assert process.wait(30) == 130
+        assert "Traceback" not in process.stderr.read()
