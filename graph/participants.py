@@ -75,7 +75,7 @@ class Participants:
             TypeError: The id is no string.
             ValueError: The id is empty, too long, or cannot be stored.
         """
-        _check_id(participant_id)
+        check_participant_id(participant_id)
         self.enter_loop()
         participant = self._records.setdefault(participant_id, Participant(participant_id))
         participant.users += 1
@@ -132,7 +132,13 @@ class Participants:
             participant.touched = False
 
 
-def _check_id(participant_id: str) -> None:
+def check_participant_id(participant_id: str) -> None:
+    """Refuse what cannot be the id of a participant: any string of 1 to `LONGEST_ID` bytes can.
+
+    Raises:
+        TypeError: It is no string.
+        ValueError: It is empty, too long, or cannot be stored.
+    """
     if not isinstance(participant_id, str):
         raise TypeError(f"participant_id must be a string, got {type(participant_id).__name__}")
     if not participant_id or size(clean(participant_id)) > LONGEST_ID:
@@ -145,4 +151,4 @@ def _check_id(participant_id: str) -> None:
         )
 
 
-__all__ = ["LONGEST_ID", "Participant", "Participants"]
+__all__ = ["LONGEST_ID", "Participant", "Participants", "check_participant_id"]

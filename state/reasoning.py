@@ -13,6 +13,7 @@ _TAGS = "think|thinking|thought|reasoning"
 _ANY_CASE = re.IGNORECASE | re.ASCII  # else the dotless i and the long s would count as i and s
 _OPEN = re.compile(rf"<({_TAGS})>", _ANY_CASE)
 _CLOSE = re.compile(rf"</({_TAGS})>", _ANY_CASE)
+_LAST_BREAKS = re.compile(r"\n\s*\Z")
 _LONGEST_TAG = len("</reasoning>")
 
 
@@ -34,14 +35,15 @@ class Speech:
     """What of a streamed answer is said: its text without reasoning, from the first visible character on.
 
     Feed it the text of each chunk; what it returns, joined, is the answer. Only what may yet become a tag, half
-    of a surrogate pair, or space before the first word is held back.
+    of a surrogate pair, blanks before the first word, and line breaks that may be the last are held back.
     """
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-16-le")("replace")
         self._held = ""
         self._thinking = False
-        self._lead: str | None = ""  # what came before the first visible character; None once that has come
+        self._begun = False
+        self._blank = ""  # what came before the first visible character, or line breaks that may be the last
 
     def feed(self, text: str) -> str:
         """Return what can be said after the next piece of text; it may be empty."""
@@ -64,14 +66,15 @@ class Speech:
         ready, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
         if not self._thinking:
             said.append(ready)
-        text = "".join(said)
-        if self._lead is None:
-            return text
-        self._lead += text
-        if not visible(self._lead):
-            return ""
-        text, self._lead = self._lead.lstrip(), None
-        return text
+        text = self._blank + "".join(said)
+        if not self._begun:
+            if not visible(text):
+                self._blank = text
+                return ""
+            self._begun, text = True, text.lstrip()
+        spoken = _LAST_BREAKS.sub("", text)
+        self._blank = text[len(spoken) :]
+        return spoken
 
 
 def _unfinished(text: str) -> int:

@@ -58,6 +58,8 @@ _DECLINES = re.compile(
     r" (assist|help|comply|provide|summari[sz]e|continue|fulfil|do that|complete|create|generate|write)",
     re.IGNORECASE,
 )
+# A heading that many models begin with. Of what follows only markup goes, no sign of a number or currency.
+_LABEL = re.compile(r"\A[\s*_#]*(?:the )?summary[\s*_]*:[\s*_]*", re.IGNORECASE)
 _LONGEST_REFUSAL = 400  # characters; a longer text that begins like a refusal says more than that
 
 
@@ -84,7 +86,7 @@ def judge(reply: Reply, *, limit: int, replaces: int) -> Verdict:
         limit: The most UTF-8 bytes that the summary may have.
         replaces: UTF-8 bytes, as rendered, of what the summary would replace.
     """
-    text = clean(without_reasoning(reply.text)).strip()
+    text = _LABEL.sub("", clean(without_reasoning(reply.text)).strip(), count=1)
     return Verdict(text, _rejection(reply, text, limit, replaces))
 
 

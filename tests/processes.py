@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 from fakes.chat import ScriptedModel
@@ -32,13 +33,18 @@ async def write_postgres(address: str, name: str) -> None:
 
 
 async def write_sqlite(path: str) -> None:
-    """Record exchanges for ever, and print the number of each that is durable."""
+    """Record exchanges for ever, and print the request of each that is durable."""
     async with AsyncSqliteSaver.from_conn_string(path) as saver:
-        context = ContextManager(ScriptedModel(), checkpointer=saver)
+        context = ContextManager(
+            ScriptedModel(),
+            checkpointer=saver,
+            dialogue_budget_bytes=100_000,
+            compaction_input_budget_bytes=60_000,
+        )
         number = 0
         while True:
-            await context.record_exchange("p", f"<{number}>", "x" * 200)
-            sys.stdout.write(f"{number}\n")
+            await context.record_exchange("p", f"{os.getpid()}.{number}", "x" * 200)
+            sys.stdout.write(f"{os.getpid()}.{number}\n")
             sys.stdout.flush()
             number += 1
 

@@ -357,7 +357,7 @@ async def test_a_summary_larger_than_what_it_would_replace_is_not_taken(clock: C
     await context.settled()
     assert await summary(context) == "S"
     assert len(model.requests) == 2
-    assert await kept(context) == marks(asked(model)[1]) + [4]
+    assert await kept(context) == [*marks(asked(model)[1]), 4]
 
 
 async def test_an_exchange_larger_than_a_request_is_sent_with_its_start_and_end_and_later_ones_compact(

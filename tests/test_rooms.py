@@ -63,7 +63,7 @@ def test_an_import_name_reaches_its_top_level_folder(name: str) -> None:
 
 def test_the_public_names_are_sorted_and_there() -> None:
     names = xr_ai_conversation.__all__
-    assert names == sorted(names)
+    assert names == sorted(names) == sorted(xr_ai_conversation._HOMES)
     assert all(getattr(xr_ai_conversation, name).__doc__ for name in names)
 
 

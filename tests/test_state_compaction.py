@@ -294,6 +294,17 @@ def some_job(limit: int = 100, *, topic: str | None = None, previous: bool = Fal
     return job
 
 
+def test_the_span_is_told_by_instants_where_the_zones_differ() -> None:
+    first, last = "2026-03-02T01:00:00.000000+09:00", "2026-03-01T20:00:00.000000-05:00"
+    context = dialogue(exchange(1, time="2026-03-01T17:00:00.000000+00:00"), exchange(2))
+    context["dialogue"]["summary"] = {**summary("Before."), "start": first, "end": last}
+    job = job_of(context, None, Budgets.of())
+    assert job is not None
+    _, outcome = run(job, Reply("Kept."))
+    assert not isinstance(outcome, Rejection)
+    assert (outcome["summary"]["start"], outcome["summary"]["end"]) == (first, last)
+
+
 LONG = "Begin. " + "They spoke of lamps. " * 30 + "Finish."
 
 

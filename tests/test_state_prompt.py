@@ -22,7 +22,6 @@ from strategies import (
     at,
     compact,
     exchange,
-    many,
     note,
     situations,
     some,
@@ -34,6 +33,7 @@ from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.context import ParticipantContext, section
 from xr_ai_conversation.state.operations import Operation, fold, record, update
 from xr_ai_conversation.state.prompt import blocks, context_message, views
+from xr_ai_conversation.state.text import OMISSION
 from xr_ai_conversation.state.times import instant, shown
 
 NOW = BEGINNING + timedelta(hours=6)
@@ -352,15 +352,17 @@ def test_a_summary_and_older_entries_keep_their_bytes_between_two_compactions() 
         earlier = later
 
 
-@many
-@given(st.text("abc \n", max_size=400))
-def test_a_state_that_is_over_its_budget_keeps_its_start_and_end(text: str) -> None:
+@pytest.mark.parametrize("length", range(200, 330, 3))
+def test_a_state_that_is_over_its_budget_keeps_its_start_and_end(length: int) -> None:
     budgets = Budgets.of(summary_topics=["scene"], topic_bytes=300)
-    context = fold(told_nothing(), [update(budgets, "n1", at(0), "scene", f"first {text * 3} last")])
+    text = f"first {'x' * length} last"
+    context = fold(told_nothing(), [update(budgets, "n1", at(0), "scene", text)])
     (block,) = blocks(context, budgets)
-    assert len(block.text.encode()) + 2 <= 300
+    whole = len(f'State of "scene" at {shown(at(0))}:\nstate> {text}') + 2
+    assert len(block.text) + 2 == min(whole, 300)
     assert "\nstate> first" in block.text
-    assert block.text.endswith(" last") or block.text.endswith("state> last")
+    assert block.text.endswith(" last")
+    assert (OMISSION in block.text) == (whole > 300)
 
 
 @pytest.mark.parametrize("topic", ["scene"])

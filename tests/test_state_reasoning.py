@@ -82,11 +82,19 @@ def test_surrogate_pairs_split_between_chunks_are_joined(text: str) -> None:
     assert "\ufffd" in text or "\ufffd" not in said(*pair(text))
 
 
+def trimmed(text: str) -> str:
+    """Return a text without the blanks before its first word and the line breaks after its last."""
+    if not visible(text):
+        return ""
+    last = len(text.rstrip())
+    return (text[:last] + text[last:].partition("\n")[0]).lstrip()
+
+
 @many
 @given(chunked(texts().filter(lambda text: "<" not in text)))
-def test_a_text_without_tags_is_said_as_it_is_but_for_space_before_it(drawn: tuple[str, list[str]]) -> None:
+def test_a_text_without_tags_is_said_as_it_is_but_for_its_ends(drawn: tuple[str, list[str]]) -> None:
     text, chunks = drawn
-    assert said(*chunks) == (text.lstrip() if visible(text) else "")
+    assert said(*chunks) == trimmed(text)
 
 
 @many
@@ -94,7 +102,7 @@ def test_a_text_without_tags_is_said_as_it_is_but_for_space_before_it(drawn: tup
 def test_what_is_said_can_be_encoded(text: str) -> None:
     said(*text).encode("utf-8", "strict")
     if "<" not in text:
-        assert said(*text) == (clean(text).lstrip() if visible(clean(text)) else "")
+        assert said(*text) == trimmed(clean(text))
 
 
 plain = st.text("abc 漢\n,.", max_size=12)
@@ -157,8 +165,8 @@ def test_only_what_may_become_a_tag_or_a_pair_is_held_back(held: str) -> None:
 
 def test_blank_before_the_first_word_is_not_said_and_later_blank_is() -> None:
     speech = Speech()
-    assert [speech.feed(piece) for piece in ("", " ", "\n", " Hel", "lo ", " ", "\n", "you")] == [
-        *("", "", "", "Hel", "lo ", " ", "\n", "you")
+    assert [speech.feed(piece) for piece in ("", " ", "\n", " Hel", "lo ", " ", "\n", " ", "you")] == [
+        *("", "", "", "Hel", "lo ", " ", "", "", "\n you")
     ]
     assert said(" \n", "<think>x</think>", "\n ", "Hi") == "Hi"
 
@@ -183,3 +191,9 @@ def test_letters_that_only_look_like_those_of_a_tag_make_none(lookalike: str) ->
 def test_a_closing_tag_that_a_template_left_alone_hides_all_before_it(tag: str) -> None:
     assert without_reasoning(f"They asked.</{tag}>\nThe lamp.") == "\nThe lamp."
     assert without_reasoning(f"One.</{tag}>Two.</{tag.upper()}>Three.") == "Three."
+
+
+def test_line_breaks_that_turn_out_to_be_the_last_are_not_said() -> None:
+    assert said("One.\n", "\nTwo.\n", " \n") == "One.\n\nTwo."
+    assert said("One. ", "<think>x</think>", "\n") == "One. "
+    assert said("One.\n<think>secret") == "One."

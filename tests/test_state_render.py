@@ -115,8 +115,12 @@ def test_a_short_question_leaves_its_room_to_the_answer_and_the_other_way_round(
     long: int, longer: int, limit: int
 ) -> None:
     short = "where is it?"
-    assert f"\nuser> {short}\n" in render_entry(exchange(1, short, "x" * long), None, limit)
-    assert render_entry(exchange(1, "x" * long, short), None, limit).endswith(f"\nassistant> {short}")
+    answered = render_entry(exchange(1, short, "x" * long), None, limit)
+    assert f"\nuser> {short}\n" in answered
+    asked = render_entry(exchange(1, "x" * long, short), None, limit)
+    assert asked.endswith(f"\nassistant> {short}")
+    if limit < long:
+        assert len(answered) == len(asked) == limit
     both = render_entry(exchange(1, "x" * long, "y" * longer), None, limit)
     assert abs(both.count("x") - both.count("y")) <= len("assistant> ") + 8
     assert len(both) > limit - 4
@@ -185,6 +189,7 @@ def test_a_growing_section_keeps_its_cut_until_another_quarter_of_its_budget_has
 ) -> None:
     found: Section = {"summary": summary("Before.") if compacted else None, "entries": []}
     before, moves, rendered = view(found, "t", budget), 0, 0
+    room = budget - (block_size(before.summary.text) if before.summary else 0)
     for number, length in enumerate(lengths):
         entry = note(number, "x" * length)
         rendered += block_size(render_entry(entry, "t"))
@@ -197,7 +202,9 @@ def test_a_growing_section_keeps_its_cut_until_another_quarter_of_its_budget_has
             moves += 1
         assert after.summary == before.summary
         before = after
-    room = budget - (block_size(before.summary.text) if before.summary else 0)
+        if before.left_out:
+            last = block_size(render_entry(found["entries"][before.left_out - 1], "t"))
+            assert sum(block_size(block.text) for block in before.entries) + last > room - budget // 4
     assert moves <= max(0, -(-(rendered - room) // (budget // 4)))
     assert (before.left_out > 0) == (rendered > room)
 
@@ -247,3 +254,19 @@ def test_a_summary_of_many_lines_leaves_room_for_the_newest_entry() -> None:
     seen = view(found, None, budget)
     assert taken(seen) <= budget
     assert "because" in seen.entries[0].text
+
+
+@pytest.mark.parametrize("topic", [None, *TOPICS])
+def test_the_smallest_budget_shows_something_of_the_summary_and_of_the_newest_entry(
+    topic: str | None,
+) -> None:
+    budget = smallest_budget(topic)
+    earlier = summary("S" * (budget // 4))
+    newest: Entry = note(2, "U" * 900) if topic else exchange(2, "Q" * 900, "A" * 900)
+    seen = view({"summary": earlier, "entries": [note(1), newest]}, topic, budget)
+    assert seen.summary is not None
+    assert "summary> S" in seen.summary.text
+    (shown,) = seen.entries
+    for label, letter in (("update", "U"),) if topic else (("user", "Q"), ("assistant", "A")):
+        (line,) = (line for line in shown.text.split("\n") if line.startswith(f"{label}> "))
+        assert re.fullmatch(rf"{label}> {letter}+{re.escape(OMISSION)}{letter}+", line)

@@ -183,6 +183,22 @@ def test_reasoning_and_space_around_do_not_enter_the_summary(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "label", ["Summary:", "**Summary:**\n\n", "## Summary:\n", "The summary: ", "**Summary**: "]
+)
+@pytest.mark.parametrize(
+    "text", [SUMMARY, "$40 was paid.", "-5 degrees outside.", "(Room 4) is red.", "「漢字」"]
+)
+def test_a_heading_before_the_summary_goes_and_nothing_else(label: str, text: str) -> None:
+    assert judge(Reply(label + text), limit=100, replaces=100) == Verdict(text, None)
+    assert judge(Reply(f"{text} {label}"), limit=100, replaces=100).text == f"{text} {label}".strip()
+
+
+@pytest.mark.parametrize("text", ["Summary:", "**Summary:**", "<think>x</think>Summary: \u200b"])
+def test_a_heading_alone_is_no_summary(text: str) -> None:
+    assert gate(text) in (Rejection.EMPTY, Rejection.REASONING_ONLY)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "I'm sorry, but I can't assist with that.",

@@ -4,13 +4,35 @@
 
 from __future__ import annotations
 
-from xr_ai_conversation.graph.build import build_graph
-from xr_ai_conversation.graph.conversation import Conversation
-from xr_ai_conversation.graph.manager import ContextManager
-from xr_ai_conversation.nodes.answer import EmptyAnswerError
-from xr_ai_conversation.state.compaction import CompactionPrompts
-from xr_ai_conversation.state.context import ContextSchemaError
-from xr_ai_conversation.state.render import ContextBlock
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xr_ai_conversation.graph.build import build_graph
+    from xr_ai_conversation.graph.conversation import Conversation
+    from xr_ai_conversation.graph.manager import ContextManager
+    from xr_ai_conversation.nodes.answer import EmptyAnswerError
+    from xr_ai_conversation.state.compaction import CompactionPrompts
+    from xr_ai_conversation.state.context import ContextSchemaError
+    from xr_ai_conversation.state.render import ContextBlock
+
+_HOMES = {
+    "CompactionPrompts": "state.compaction",
+    "ContextBlock": "state.render",
+    "ContextManager": "graph.manager",
+    "ContextSchemaError": "state.context",
+    "Conversation": "graph.conversation",
+    "EmptyAnswerError": "nodes.answer",
+    "build_graph": "graph.build",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first asked for; LangGraph and LangChain take a second or two to load."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
 
 __all__ = [
     "CompactionPrompts",

@@ -102,13 +102,12 @@ class Endpoint:
 
 def check_participant(name: str) -> None:
     """Raise click.UsageError if a participant cannot be called so."""
-    from xr_ai_conversation.graph.manager import LONGEST_ID
-    from xr_ai_conversation.state.text import clean, size
+    from xr_ai_conversation.graph.participants import check_participant_id
 
-    if clean(name) != name or not 1 <= size(name) <= LONGEST_ID:
-        raise click.UsageError(
-            f"--participant must be of 1 to {LONGEST_ID} bytes of UTF-8, got {clean(name)!r}."
-        )
+    try:
+        check_participant_id(name)
+    except ValueError as error:
+        raise click.UsageError(f"{str(error).replace('participant_id', '--participant')}.") from error
 
 
 def topic_of(text: str) -> Topic:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from langchain_core.language_models import BaseChatModel
 
 from xr_ai_conversation.models.errors import EmbeddedModelError
-from xr_ai_conversation.models.loopback import LoopbackChat, Wire, loopback_chat
+from xr_ai_conversation.models.loopback import LoopbackChat, SummaryChat, Wire, loopback_chat
 
 if TYPE_CHECKING:
     from xllamacpp import Server  # type: ignore[import-untyped]
@@ -59,7 +59,7 @@ class EmbeddedModel:
 
     @property
     def summaries(self) -> BaseChatModel:
-        """The chat model for background work, served one request at a time, in order."""
+        """The chat model for summaries: one paragraph each, served one request at a time, in order."""
         return self._chat(1)
 
     @property
@@ -85,8 +85,17 @@ class EmbeddedModel:
             summaries = _serve(path, key, self._threads, slots=1, background=True)
             wire = Wire(key)
             self._chats = [
-                loopback_chat(_MODEL, answers.listening_address, wire, _ANSWER_TOKENS, repeat_penalty=1.05),
-                loopback_chat(_MODEL, summaries.listening_address, wire, _SUMMARY_TOKENS, repeat_penalty=1.1),
+                loopback_chat(
+                    LoopbackChat, _MODEL, answers.listening_address, wire, _ANSWER_TOKENS, repeat_penalty=1.05
+                ),
+                loopback_chat(
+                    SummaryChat,
+                    _MODEL,
+                    summaries.listening_address,
+                    wire,
+                    _SUMMARY_TOKENS,
+                    repeat_penalty=1.1,
+                ),
             ]
             # It also runs when this object is dropped and when the interpreter exits.
             self._finalizer = weakref.finalize(self, _stop, wire, [answers, summaries])

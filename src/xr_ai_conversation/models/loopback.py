@@ -6,7 +6,7 @@ import socket
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import openai
@@ -16,6 +16,7 @@ from pydantic import SecretStr
 
 from xr_ai_conversation.models.errors import ContextTooSmallError
 
+_SUMMARY_BEGUN = "Summary: The"
 _NO_KEY = "none"  # given, so that no key of the user's is read; the server's own key replaces it
 
 
@@ -100,12 +101,28 @@ class LoopbackChat(ChatOpenAI):
             raise ContextTooSmallError(needed, error.body["n_ctx"]) from error
 
 
+class SummaryChat(LoopbackChat):
+    """LoopbackChat whose replies are begun for it: a tiny model asked for a summary goes on with the dialogue.
+
+    The beginning sets it on its way, and the first line break ends the one paragraph that is wanted.
+    """
+
+    def _get_request_payload(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        payload = super()._get_request_payload(*args, **kwargs)
+        begun = {"role": "assistant", "content": _SUMMARY_BEGUN}
+        return {**payload, "messages": [*payload["messages"], begun], "stop": ["\n"]}
+
+
+_Chat = TypeVar("_Chat", bound=LoopbackChat)
+
+
 def loopback_chat(
-    model: str, address: str, wire: Wire, max_tokens: int, *, repeat_penalty: float
-) -> LoopbackChat:
+    kind: type[_Chat], model: str, address: str, wire: Wire, max_tokens: int, *, repeat_penalty: float
+) -> _Chat:
     """Return a chat model that goes to one server of this process, whatever the environment says.
 
     Args:
+        kind: LoopbackChat, or SummaryChat.
         model: The name that replies carry.
         address: The server's, such as http://127.0.0.1:8080.
         wire: What its connections go through.
@@ -115,7 +132,7 @@ def loopback_chat(
     timeout = httpx.Timeout(None, connect=10.0)
     # A kept connection would tie the model to the event loop that opened it.
     limits = httpx.Limits(max_keepalive_connections=0)
-    return LoopbackChat(
+    return kind(
         model=model,
         base_url=f"{address}/v1",
         api_key=SecretStr(_NO_KEY),
@@ -137,4 +154,4 @@ def loopback_chat(
     )
 
 
-__all__ = ["LoopbackChat", "Wire", "loopback_chat"]
+__all__ = ["LoopbackChat", "SummaryChat", "Wire", "loopback_chat"]
