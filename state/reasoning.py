@@ -13,7 +13,7 @@ _TAGS = "think|thinking|thought|reasoning"
 _ANY_CASE = re.IGNORECASE | re.ASCII  # else the dotless i and the long s would count as i and s
 _OPEN = re.compile(rf"<({_TAGS})>", _ANY_CASE)
 _CLOSE = re.compile(rf"</({_TAGS})>", _ANY_CASE)
-_LAST_BREAKS = re.compile(r"\n\s*\Z")
+_BREAK = re.compile(r"[\r\n]")
 _LONGEST_TAG = len("</reasoning>")
 
 
@@ -72,7 +72,9 @@ class Speech:
                 self._blank = text
                 return ""
             self._begun, text = True, text.lstrip()
-        spoken = _LAST_BREAKS.sub("", text)
+        blank = text[len(text.rstrip()) :]
+        breaks = _BREAK.search(blank)
+        spoken = text[: len(text) - len(blank) + breaks.start()] if breaks else text
         self._blank = text[len(spoken) :]
         return spoken
 
