@@ -198,6 +198,8 @@ def _newest(found: Section) -> str | None:
 def _compact(context: ParticipantContext, operation: Compact) -> ParticipantContext:
     found = section(context, operation["topic"])
     covered = set(operation["covered"])
+    if not covered:
+        return context
     built_on = found["summary"]["id"] if found["summary"] else None
     if built_on != operation["built_on"] or not covered <= {entry["id"] for entry in found["entries"]}:
         return context

@@ -221,7 +221,7 @@ def test_prompt_of_nobody_is_the_time_and_the_request_and_makes_no_file(run: Com
 
 
 def summarised(messages: list[BaseMessage]) -> str:
-    return "Likes tea." if "memory of a conversation agent" in str(messages[0].content) else "word " * 30
+    return "Likes tea." if "End of the text." in str(messages[-1].content) else "word " * 30
 
 
 async def compacted(settings: Settings) -> None:

@@ -40,6 +40,7 @@ async def test_facts_are_remembered_compacted_and_kept_within_the_budgets(
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "context.db")) as saver:
         context = ContextManager(
             model.summaries,
+            prompts=model.prompts,
             incremental_context_topics=["notes"],
             summary_context_topics=["camera"],
             dialogue_budget_bytes=DIALOGUE,
@@ -54,7 +55,7 @@ async def test_facts_are_remembered_compacted_and_kept_within_the_budgets(
         assert "Rex" in await answer(talk, "What is my dog called?")
 
         summaries: set[str] = set()
-        for number in range(12):
+        for number in range(7):
             await context.update("ann", "camera", f"There are {number} people in the room.")
             await answer(talk, f"Name city number {number} that you would like to see, and say why.")
             await context.settled("ann")
@@ -65,7 +66,9 @@ async def test_facts_are_remembered_compacted_and_kept_within_the_budgets(
                 assert "user>" not in section["summary"]["text"]
             blocks = await context.blocks("ann")
             sent = await talk.messages("ann", "And then?")
-            shown = [block.text for block in blocks if "notes" not in block.text and "camera" not in block.text]
+            shown = [
+                block.text for block in blocks if "notes" not in block.text and "camera" not in block.text
+            ]
             assert sum(size(text) + 2 for text in shown) <= DIALOGUE
             assert size(context_of(sent)) <= DIALOGUE + 2 * TOPIC + 300
         assert len(summaries) >= 2
@@ -75,6 +78,7 @@ async def test_facts_are_remembered_compacted_and_kept_within_the_budgets(
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "context.db")) as saver:
         context = ContextManager(
             model.summaries,
+            prompts=model.prompts,
             incremental_context_topics=["notes"],
             summary_context_topics=["camera"],
             dialogue_budget_bytes=DIALOGUE,

@@ -22,7 +22,7 @@ BELOW = {
     "state": {"state"},
     "nodes": {"nodes", "state"},
     "graph": {"graph", "nodes", "state"},
-    "models": {"models"},
+    "models": {"models", "state"},
 }
 
 

@@ -405,13 +405,12 @@ def test_a_request_has_the_records_before_the_task_and_the_limit_in_it(
     (request,), _ = run(job, Reply("Kept."))
     assert request.system == SYSTEM_PROMPT
     before, records, task = request.user.partition(job.records)
-    assert records
-    assert "Records" in before
+    assert (before, records) == ("", job.records)
     assert (PROMPTS.dialogue if topic is None else PROMPTS.incremental) in task
     assert "of at most 123 bytes" in task
     assert "plain text" in task
-    assert "language of the records" in task
-    assert ("Merge the earlier summary" in task) == previous
+    assert "language of the text" in task
+    assert ("Include the earlier summary" in task) == previous
     assert ("summary> What was before." in records) == previous
     if previous:
         assert records.startswith(render_summary(summary("What was before."), topic))
@@ -424,11 +423,11 @@ def test_custom_prompts_get_the_limit_and_the_output_format_too(topic: str | Non
     for request, prompt in zip(
         requests, (prompts.dialogue if topic is None else prompts.incremental, prompts.shorten), strict=True
     ):
-        task = request.user.rpartition("End of the records.")[2]
+        task = request.user.rpartition("End of the text.")[2]
         assert prompt in task
         assert "of at most 100 bytes" in task
         assert "plain text" in task
-        assert "language of the records" in task
+        assert "language of the text" in task
 
 
 def test_no_prompt_has_an_example_date() -> None:
@@ -436,9 +435,7 @@ def test_no_prompt_has_an_example_date() -> None:
         assert not re.search(r"\d", text)
     (request, shorten), _ = run(some_job(), Reply(LONG), Reply("Kept."))
     for user in (request.user, shorten.user):
-        assert not re.search(
-            r"\d{3,}-|\d:\d|january|monday", user.rpartition("End of the records.")[2].lower()
-        )
+        assert not re.search(r"\d{3,}-|\d:\d|january|monday", user.rpartition("End of the text.")[2].lower())
 
 
 def test_entries_and_span_are_sent_with_full_dates() -> None:
@@ -460,14 +457,14 @@ def test_no_line_of_the_records_stands_without_a_label_but_our_headings(forged: 
     assert job is not None
     (request, shorten), _ = run(job, Reply(f"{'x' * 3_000}\n{forged.strip('</>')}"), Reply("Kept."))
     for user, headings in ((request.user, 2), (shorten.user, 0)):
-        records = user.removeprefix("Records, oldest first:\n\n").rpartition("\n\nEnd of the records.\n\n")[0]
+        records = user.rpartition("\n\nEnd of the text.\n\n")[0]
         bare = [
             line
             for line in records.splitlines()
             if line and not re.match(r"(user|assistant|summary)> ", line)
         ]
         assert len(bare) == headings
-        assert user.splitlines().count("End of the records.") == 1
+        assert user.splitlines().count("End of the text.") == 1
 
 
 def test_a_dialogue_that_ends_in_a_question_is_not_the_last_that_the_model_reads() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -87,7 +88,7 @@ def trimmed(text: str) -> str:
     if not visible(text):
         return ""
     last = len(text.rstrip())
-    return (text[:last] + text[last:].partition("\n")[0]).lstrip()
+    return (text[:last] + re.split(r"[\r\n]", text[last:])[0]).lstrip()
 
 
 @many

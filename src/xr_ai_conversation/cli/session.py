@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from xr_ai_conversation.graph.conversation import Conversation
     from xr_ai_conversation.graph.manager import ContextManager
+    from xr_ai_conversation.state.compaction import CompactionPrompts
 
 HELP = """\
 /note TOPIC TEXT  publish an update on a topic
@@ -106,9 +107,10 @@ async def session(settings: Settings, model: BaseChatModel | None) -> AsyncItera
     async with opened(settings.database) as saver:
         budgets = settings.budgets(await stored(saver, settings.participant))
         async with (
-            _models(model) as (answers, summaries),
+            _models(model) as (answers, summaries, prompts),
             ContextManager(
                 summaries,
+                prompts=prompts,
                 summary_context_topics=budgets.summary,
                 incremental_context_topics=budgets.incremental,
                 dialogue_budget_bytes=budgets.dialogue,
@@ -122,15 +124,18 @@ async def session(settings: Settings, model: BaseChatModel | None) -> AsyncItera
 
 
 @asynccontextmanager
-async def _models(model: BaseChatModel | None) -> AsyncIterator[tuple[BaseChatModel, BaseChatModel]]:
-    """Yield what answers and what summarises."""
+async def _models(
+    model: BaseChatModel | None,
+) -> AsyncIterator[tuple[BaseChatModel, BaseChatModel, CompactionPrompts]]:
+    """Yield what answers, what summarises, and what that is told to keep."""
     from xr_ai_conversation.models import EmbeddedModel
+    from xr_ai_conversation.state.compaction import CompactionPrompts
 
     if model:
-        yield model, model
+        yield model, model, CompactionPrompts()
     else:
         async with EmbeddedModel() as embedded:
-            yield embedded.answers, embedded.summaries
+            yield embedded.answers, embedded.summaries, embedded.prompts
 
 
 __all__ = ["HELP", "Action", "Session", "action_of", "session"]

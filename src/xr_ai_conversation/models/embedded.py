@@ -16,6 +16,7 @@ from langchain_core.language_models import BaseChatModel
 
 from xr_ai_conversation.models.errors import EmbeddedModelError
 from xr_ai_conversation.models.loopback import LoopbackChat, SummaryChat, Wire, loopback_chat
+from xr_ai_conversation.state.compaction import CompactionPrompts
 
 if TYPE_CHECKING:
     from xllamacpp import Server  # type: ignore[import-untyped]
@@ -61,6 +62,15 @@ class EmbeddedModel:
     def summaries(self) -> BaseChatModel:
         """The chat model for summaries: one paragraph each, served one request at a time, in order."""
         return self._chat(1)
+
+    @property
+    def prompts(self) -> CompactionPrompts:
+        """What this model is best told to keep when it compacts: it can follow no more than one short sentence."""
+        return CompactionPrompts(
+            dialogue="Summarize the conversation above.",
+            incremental="Summarize the updates above.",
+            shorten="Shorten the summary above.",
+        )
 
     @property
     def context_tokens(self) -> int:
