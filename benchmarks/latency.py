@@ -18,7 +18,8 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from langchain.agents import create_agent
@@ -72,36 +73,41 @@ async def opened(kind: str, folder: Path) -> AsyncIterator[Saver]:
             yield saver
 
 
-async def measure(turn: Turn, timed: Timed, turns: int = TURNS) -> list[float]:
-    """Return the milliseconds from call to request of each turn."""
-    found = []
-    for number in range(turns):
+@dataclass
+class Rival:
+    """One of those that are compared: its turns, and when its model was called."""
+
+    turn: Turn
+    timed: Timed
+    waits: list[float] = field(default_factory=list)
+    """Milliseconds from call to request of each turn."""
+
+    async def take(self, number: int) -> None:
+        """Take a turn and note how long its request took to be on its way."""
         began = time.perf_counter()
-        await turn(number)
-        found.append((timed.called - began) * 1e3)
-    return found
+        await self.turn(number)
+        self.waits.append((self.timed.called - began) * 1e3)
 
 
-async def ours(saver: Saver, script: Script, turns: int = TURNS) -> list[float]:
-    """Measure turns of a conversation whose summariser follows a script."""
+@asynccontextmanager
+async def ours(saver: Saver, script: Script) -> AsyncIterator[Rival]:
+    """A conversation, whose summariser follows a script."""
     timed = Timed()
-    summariser = ScriptedModel(script=script)
-    async with ContextManager(summariser, checkpointer=saver) as context:
+    async with ContextManager(ScriptedModel(script=script), checkpointer=saver) as context:
         talk = Conversation(timed.model, context=context)
 
         async def turn(number: int) -> None:
             async for _ in talk.stream("ann", f"{number}: {ASKED}"):
                 pass
 
-        return await measure(turn, timed, turns)
+        yield Rival(turn, timed)
 
 
-async def peers(saver: Saver, script: Script, turns: int = TURNS) -> list[float]:
-    """Measure turns of LangChain's agent with its summarisation middleware."""
+@asynccontextmanager
+async def peer(saver: Saver, script: Script) -> AsyncIterator[Rival]:
+    """LangChain's agent with its summarisation middleware, which keeps about as much as our default budget."""
     timed = Timed()
-    middleware = SummarizationMiddleware(
-        model=ScriptedModel(script=script), trigger=("tokens", 1_000), keep=("messages", 4)
-    )
+    middleware = SummarizationMiddleware(model=ScriptedModel(script=script), trigger=("tokens", 2_000))
     agent = create_agent(timed.model, middleware=[middleware], checkpointer=saver)
     ann: RunnableConfig = {"configurable": {"thread_id": "ann"}}
 
@@ -110,7 +116,27 @@ async def peers(saver: Saver, script: Script, turns: int = TURNS) -> list[float]
         async for _ in agent.astream(asked, ann, stream_mode="messages"):  # type: ignore[call-overload]
             pass
 
-    return await measure(turn, timed, turns)
+    yield Rival(turn, timed)
+
+
+async def compare(kind: str, folder: Path, scripts: dict[str, Script]) -> dict[str, list[float]]:
+    """Let ours and the peer take turns in turn, so that what else the machine does meets both.
+
+    Returns:
+        The waits of each rival, by its name and that of its summariser's script.
+    """
+    async with AsyncExitStack() as stack:
+        rivals: dict[str, Rival] = {}
+        for state, script in scripts.items():
+            for name, rival in (("ours", ours), ("peer", peer)):
+                place = folder / f"{kind}-{name}-{state}"
+                place.mkdir()
+                saver = await stack.enter_async_context(opened(kind, place))
+                rivals[f"{name}, {state}"] = await stack.enter_async_context(rival(saver, script))
+        for number in range(TURNS):
+            for one in rivals.values():
+                await one.take(number)
+        return {name: one.waits for name, one in rivals.items()}
 
 
 def quantile(values: list[float], share: float) -> float:
@@ -121,18 +147,9 @@ def quantile(values: list[float], share: float) -> float:
 async def requests(table: Table, folder: Path) -> None:
     """Measure the time from call to request."""
     for kind in ("memory", "sqlite"):
-        results = {}
-        for name, run in (("ours", ours), ("peer", peers)):
-            for state, script in (
-                ("summaries at once", says("They spoke.")),
-                ("summaries of 0.5 s", slow_summary),
-            ):
-                place = folder / f"{kind}-{name}-{state.replace(' ', '-')}"
-                place.mkdir()
-                async with opened(kind, place) as saver:
-                    results[name, state] = await run(saver, script)
-        one, other = results["ours", "summaries at once"], results["peer", "summaries at once"]
-        slow, peer_slow = results["ours", "summaries of 0.5 s"], results["peer", "summaries of 0.5 s"]
+        found = await compare(kind, folder, {"quick": says("They spoke of it."), "slow": slow_summary})
+        one, other = found["ours, quick"], found["peer, quick"]
+        slow, peer_slow = found["ours, slow"], found["peer, slow"]
         table.add_row(
             f"call → request, p50, {kind}", *figures(statistics.median(one), statistics.median(other), "ms")
         )
@@ -140,13 +157,24 @@ async def requests(table: Table, folder: Path) -> None:
             f"call → request, p95, {kind}", *figures(quantile(one, 0.95), quantile(other, 0.95), "ms")
         )
         table.add_row(
-            f"p95 while summaries of 0.5 s run, {kind}",
+            f"p95 while summaries of 0.5 s run, against quick ones, {kind}",
             *figures(quantile(slow, 0.95), quantile(one, 0.95), "ms"),
         )
-        waited = [sum(value > SUMMARY_SECONDS * 900 for value in found) for found in (slow, peer_slow)]
+        waited = [sum(value > SUMMARY_SECONDS * 900 for value in waits) for waits in (slow, peer_slow)]
         table.add_row(
             f"answers of {TURNS} that waited for a summary, {kind}", str(waited[0]), str(waited[1]), ""
         )
+        for name, count in (("ours", 1_000), ("peer", 300)) if kind == "sqlite" else ():
+            place = folder / f"disk-{name}"
+            place.mkdir()
+            async with (
+                opened(kind, place) as saver,
+                {"ours": ours, "peer": peer}[name](saver, says("They spoke of it.")) as rival,
+            ):
+                for number in range(count):
+                    await rival.take(number)
+            size = (place / "context.db").stat().st_size
+            table.add_row(f"bytes on disk a turn, {name}, {count:,} turns", *(f"{size / count:,.0f}", "", ""))
 
 
 def figures(one: float, other: float, unit: str) -> tuple[str, str, str]:
@@ -155,53 +183,48 @@ def figures(one: float, other: float, unit: str) -> tuple[str, str, str]:
 
 
 async def long_sessions(table: Table, folder: Path) -> None:
-    """Measure turns and commits late in a session against early ones."""
+    """Measure the turns and commits of a participant with a long past against those of one with a short one."""
     timed = Timed()
+    turns: dict[str, list[float]] = {"short": [], "long": []}
+    commits: dict[str, list[float]] = {"young": [], "old": []}
     async with (
         opened("sqlite", folder) as saver,
-        ContextManager(ScriptedModel(script=says("They spoke.")), checkpointer=saver) as context,
+        ContextManager(ScriptedModel(script=says("They spoke of it.")), checkpointer=saver) as context,
     ):
         talk = Conversation(timed.model, context=context)
-
-        async def turn(number: int) -> None:
-            async for _ in talk.stream("ann", f"{number}: {ASKED}"):
-                pass
-
-        async def commits(count: int) -> float:
-            found = []
-            for number in range(count):
-                began = time.perf_counter()
-                await context.record_exchange("ann", f"{time.perf_counter_ns()} {number}", "ok")
-                found.append((time.perf_counter() - began) * 1e3)
-            return statistics.median(found)
-
-        async def grow(total: int) -> None:
-            known = len((await context.snapshot("ann"))["identities"]) // 16
-            for number in range(total - known):
-                await context.record_exchange("ann", f"grow {known + number}", SAID)
-
-        await grow(20)
-        early_turn = statistics.median(await measure(turn, timed, 40))
-        await grow(100)
-        early_commit = await commits(60)
-        await grow(1_000)
+        for name, past in (("short", 20), ("long", 2_000), ("young", 100), ("old", 10_000)):
+            await context.reconcile(
+                name, [AgentExchange(f"{number}: {ASKED}", SAID) for number in range(past)]
+            )
         await context.settled()
-        size = sum(path.stat().st_size for path in folder.glob("context.db*"))  # noqa: ASYNC240
-        table.add_row("bytes on disk a turn after 1,000 exchanges, SQLite", f"{size / 1_000:,.0f}", "", "")
-        await grow(2_000)
-        late_turn = statistics.median(await measure(turn, timed, 40))
-        table.add_row("call → request at 2,000 exchanges, against 20", *figures(late_turn, early_turn, "ms"))
-        await grow(10_000)
-        late_commit = await commits(60)
-        table.add_row("commit at exchange 10,000, against 100", *figures(late_commit, early_commit, "ms"))
+        for number in range(60):
+            for name, found in turns.items():
+                began = time.perf_counter()
+                async for _ in talk.stream(name, f"{number}: {ASKED}"):
+                    pass
+                found.append((timed.called - began) * 1e3)
+            for name, found in commits.items():
+                began = time.perf_counter()
+                await context.record_exchange(name, f"{number}", "ok")
+                found.append((time.perf_counter() - began) * 1e3)
+    table.add_row(
+        "call → request at 2,000 exchanges, against 20",
+        *figures(statistics.median(turns["long"]), statistics.median(turns["short"]), "ms"),
+    )
+    table.add_row(
+        "commit at exchange 10,000, against 100",
+        *figures(statistics.median(commits["old"]), statistics.median(commits["young"]), "ms"),
+    )
 
 
-async def peers_disk(table: Table, folder: Path) -> None:
-    """Measure what the peer leaves on disk."""
-    async with opened("sqlite", folder) as saver:
-        await peers(saver, says("They spoke."), 300)
-    size = sum(path.stat().st_size for path in folder.glob("context.db*"))  # noqa: ASYNC240
-    table.add_row("the same of the peer, after 300", "", f"{size / 300:,.0f}", "")
+@dataclass
+class AgentExchange:
+    """An exchange of a router's history."""
+
+    request: str
+    response: str
+    timestamp_us: int | None = None
+    turn_id: str | None = None
 
 
 async def idle(table: Table) -> None:
@@ -225,11 +248,10 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as name, CONSOLE.status("measuring, about two minutes") as status:
         folder = Path(name)
         await requests(table, folder)
-        for step, run in (("long sessions", long_sessions), ("the peer's disk", peers_disk)):
-            status.update(step)
-            place = folder / step.replace(" ", "-")
-            place.mkdir()
-            await run(table, place)
+        status.update("long sessions")
+        (folder / "long").mkdir()
+        await long_sessions(table, folder / "long")
+        status.update("idle participants")
         await idle(table)
     CONSOLE.print(table)
 

@@ -111,6 +111,8 @@ class MemoryStore(Store):
         }
 
 
+_SQLITE_HEAD = """SELECT type, checkpoint, checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''
+    ORDER BY checkpoint_id DESC LIMIT 1"""
 _SQLITE_PRUNE = """DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id NOT IN (
     SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''
     ORDER BY checkpoint_id DESC LIMIT ?)"""
@@ -120,6 +122,17 @@ class SqliteStore(Store):
     """A SQLite file. What is deleted is overwritten, in the file and in its write-ahead log."""
 
     saver: AsyncSqliteSaver
+
+    async def head(self, participant_id: str) -> Head:
+        """Return the newest checkpoint, in one trip to the connection's thread; the saver makes six."""
+        await self.saver.setup()
+        async with self.saver.lock:
+            rows = list(await self.saver.conn.execute_fetchall(_SQLITE_HEAD, (participant_id,)))
+        if not rows:
+            return Head(None, None)
+        kind, stored, checkpoint_id = rows[0]
+        checkpoint = self.saver.serde.loads_typed((kind, stored))
+        return Head(checkpoint["channel_values"].get("context"), checkpoint_id)
 
     async def prune(self, participant_id: str, keep: int) -> None:
         """Delete all but the newest `keep` checkpoints of a participant's thread, all of them or none."""
