@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 from xr_ai_conversation.graph.build import LiveGraph
 from xr_ai_conversation.graph.ledger import Ledger
@@ -54,9 +55,9 @@ class Compactor:
             arrived = {entry["id"] for entry in found["entries"]} - participant.failed.get(topic, frozenset())
             if topic not in participant.jobs and arrived and due(context, topic, self._budgets):
                 until = takeable(found, topic)[-1]["id"]
-                participant.jobs[topic] = self._participants.start(
-                    self._job(participant.id, topic, until), "compact a section"
-                )
+                job = self._participants.start(self._job(participant.id, topic, until), "compact a section")
+                participant.jobs[topic] = job
+                job.add_done_callback(partial(_leave, participant.jobs, topic))
 
     async def stop(self, *participants: Participant) -> None:
         """Cancel the compactions of participants and wait for them; what they have made is not committed."""
@@ -80,14 +81,23 @@ class Compactor:
             try:
                 while until:
                     until = await self._request(participant, topic, until, epoch)
-                context = await self._ledger.read(participant)
             except Exception as error:  # noqa: BLE001 - a store may raise anything; the entries stay
                 self._failed(participant, topic, type(error).__name__)
+            await self._look_again(participant, topic, epoch)
+
+    async def _look_again(self, participant: Participant, topic: str | None, epoch: int) -> None:
+        """End a job by looking at what came meanwhile, in a context to which nothing was added since it was read."""
+        while epoch == participant.epoch:
+            commits = participant.commits
+            try:
+                context = await self._ledger.read(participant)
+            except Exception:  # noqa: BLE001 - the next touch that can read looks again
+                participant.touched = False
                 return
-            finally:
+            if commits == participant.commits:
                 participant.jobs.pop(topic, None)
-            if epoch == participant.epoch:
                 self.look_after(participant, context)
+                return
 
     async def _request(self, participant: Participant, topic: str | None, until: str, epoch: int) -> str:
         """Make one request and commit what comes of it; return up to where the next one is to go."""
@@ -128,6 +138,12 @@ class Compactor:
                 seen.left_out,
                 seen.clipped,
             )
+
+
+def _leave(jobs: dict[str | None, asyncio.Task[None]], topic: str | None, job: asyncio.Task[None]) -> None:
+    """Take a job that is over out of its participant's; one that never began could not do so itself."""
+    if jobs.get(topic) is job:
+        del jobs[topic]
 
 
 def _name(topic: str | None) -> str:

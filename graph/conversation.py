@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import cast
@@ -68,18 +69,28 @@ class Conversation:
         asked = self._context.clock()
         context = await self._context.snapshot(participant_id)
         said: list[str] = []
-        # typed as any iterator of mappings, it is an async generator of what the node writes
-        pieces = cast(
-            "AsyncGenerator[str, None]",
-            self._live.astream({"context": context, "request": request}, stream_mode="custom"),
+        ended = False
+        task = asyncio.current_task()
+        cancellations = task.cancelling() if task else 0
+        # typed as any iterator of mappings, it is an async generator of pairs
+        parts = cast(
+            "AsyncGenerator[tuple[str, str], None]",
+            self._live.astream({"context": context, "request": request}, stream_mode=["custom", "updates"]),
         )
-        async with aclosing(pieces):
-            async for piece in pieces:
-                said.append(piece)
-                yield piece
+        async with aclosing(parts):
+            async for mode, part in parts:
+                if mode == "custom":
+                    said.append(part)
+                    yield part
+                else:  # what the node returns when the model has ended
+                    ended = True
+        if not ended:
+            raise RuntimeError("the answer was broken off; nothing was recorded")
         await self._context.record_exchange(
             participant_id, request, "".join(said), turn_id=turn_id, timestamp=asked
         )
+        if task and task.cancelling() > cancellations:
+            raise asyncio.CancelledError  # it came as the graph ended, which takes it for its own
 
     async def messages(self, participant_id: str, text: str) -> list[BaseMessage]:
         """Return the three messages that an answer to `text` would send now: system, context and request.

@@ -100,7 +100,7 @@ class Ledger:
             if self._owns_store:
                 participant.context = changed
             participant.commits += 1
-        if participant.commits % _COMMITS_BETWEEN_PRUNINGS == 0:
+        if participant.commits % _COMMITS_BETWEEN_PRUNINGS == 1:
             self._participants.start(self._prune(participant.id), "prune a thread")
         self._changed(participant, changed)
 
@@ -113,13 +113,12 @@ class Ledger:
         return _loaded(participant, head.context)
 
     async def forget(self, participant: Participant) -> None:
-        """Delete all that is stored of a participant, whole even if cancelled meanwhile."""
-        await unbroken(self._forget(participant), "forget a participant")
-
-    async def _forget(self, participant: Participant) -> None:
+        """Delete all that is stored of a participant."""
         async with participant.lock, self._store.exclusive(participant.id):
             await self._store.forget(participant.id)
             participant.reset()
+        if self._closed:
+            await self._store.close()
 
     async def _prune(self, participant_id: str) -> None:
         with self._participants.using(participant_id) as participant:
@@ -133,9 +132,13 @@ class Ledger:
                     type(error).__name__,
                 )
 
+    def seal(self) -> None:
+        """Drop all commits that are not under way yet."""
+        self._closed = True
+
     async def close(self) -> None:
         """Let the running commits end, and drop all later ones; what is stored stays."""
-        self._closed = True
+        self.seal()
         for participant in self._participants.all():
             async with participant.lock:
                 participant.reset()

@@ -17,6 +17,7 @@ from xr_ai_conversation.graph.compactor import Compactor
 from xr_ai_conversation.graph.ledger import Ledger
 from xr_ai_conversation.graph.participants import LONGEST_ID, Participant, Participants
 from xr_ai_conversation.graph.stores import Saver
+from xr_ai_conversation.graph.tasks import unbroken
 from xr_ai_conversation.nodes.compact import compact_node
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.compaction import CompactionPrompts
@@ -143,8 +144,9 @@ class ContextManager:
         with self._participants.using(participant_id) as participant:
             if self._closed:
                 return empty()
+            epoch = participant.epoch
             context = await self._ledger.read(participant)
-            if not participant.touched:
+            if not participant.touched and epoch == participant.epoch:
                 self._look_after(participant, context)
             return context
 
@@ -173,6 +175,9 @@ class ContextManager:
             TypeError: The timestamp is no datetime.
             ValueError: The id cannot be, or the response is blank.
         """
+        for name, value in (("request", request), ("response", response), ("turn_id", turn_id or "")):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be a string, got {type(value).__name__}")
         if not visible(response):
             raise ValueError(f"response must not be blank, got {len(response)} blank characters")
         operation = record(
@@ -233,8 +238,10 @@ class ContextManager:
         Args:
             participant_id: Whose; None is all whom this manager has touched.
         """
-        if participant_id is not None:
-            await self.snapshot(participant_id)
+        self._participants.enter_loop()
+        untouched = [participant.id for participant in self._participants.all() if not participant.touched]
+        for each in untouched if participant_id is None else [participant_id]:
+            await self.snapshot(each)
         while jobs := self._participants.jobs(participant_id):
             await asyncio.wait(jobs)
 
@@ -253,15 +260,24 @@ class ContextManager:
         with self._participants.using(participant_id) as participant:
             participant.clearing += 1
             try:
-                await self._compactor.stop(participant)
-                await self._ledger.forget(participant)
+                await unbroken(self._clear(participant), "clear a participant")
             finally:
                 participant.clearing -= 1
+                participant.failed.clear()
+                participant.touched = False
+
+    async def _clear(self, participant: Participant) -> None:
+        await self._compactor.stop(participant)
+        await self._ledger.forget(participant)
 
     async def close(self) -> None:
         """Stop all compactions and drop what comes later; what is stored stays. Closing twice is closing once."""
         self._participants.enter_loop()
         self._closed = True
+        self._ledger.seal()
+        await unbroken(self._close(), "close a manager")
+
+    async def _close(self) -> None:
         await self._compactor.close()
         await self._ledger.close()
 
@@ -277,10 +293,11 @@ class ContextManager:
             return stamp(self.clock())
         if not isinstance(timestamp, datetime):
             raise TypeError(f"timestamp must be a datetime or None, got {type(timestamp).__name__}")
-        if self.clock is system_clock:
-            return stamp(timestamp.astimezone())
-        zone = self.clock().tzinfo
-        return stamp((timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=zone)).astimezone(zone))
+        zone = None if self.clock is system_clock else self.clock().tzinfo
+        try:
+            return stamp((timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=zone)).astimezone(zone))
+        except (OverflowError, OSError):
+            raise ValueError(f"timestamp must be a day inside the years 1 to 9999, got {timestamp}") from None
 
     def _past(self, exchange: CompletedExchange) -> PastExchange:
         request, response = clean(exchange.request), clean(exchange.response or "")
@@ -291,8 +308,17 @@ class ContextManager:
             "identity": identity(request, response, exchange.turn_id),
         }
         if exchange.timestamp_us is not None:
-            past["time"] = self._stamp(_EPOCH + timedelta(microseconds=exchange.timestamp_us))
+            past["time"] = self._stamp(_time(exchange.timestamp_us))
         return past
+
+
+def _time(timestamp_us: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=timestamp_us)
+    except OverflowError:
+        raise ValueError(
+            f"timestamp_us must be microseconds since 1970 up to 9999, got {timestamp_us}"
+        ) from None
 
 
 __all__ = ["LONGEST_ID", "CompletedExchange", "ContextManager"]

@@ -83,7 +83,7 @@ class Participants:
             yield participant
         finally:
             participant.users -= 1
-            if participant.users == 0 and not participant.touched:
+            if participant.users == 0 and not participant.touched and participant.context is None:
                 self._records.pop(participant_id, None)
 
     def all(self) -> tuple[Participant, ...]:
@@ -113,12 +113,12 @@ class Participants:
         """Forget the locks and the work of an event loop that is gone.
 
         Raises:
-            RuntimeError: The loop that was served before is still running.
+            RuntimeError: The loop that was served before is still running, or may go on with an unfinished call.
         """
         loop = asyncio.get_running_loop()
         if loop is self._loop:
             return
-        if self._loop is not None and self._loop.is_running():
+        if self._loop is not None and (self._loop.is_running() or self._suspended()):
             raise RuntimeError(
                 "a ContextManager serves one event loop at a time, and is in use in another one"
             )
@@ -130,6 +130,11 @@ class Participants:
             participant.jobs.clear()
             participant.failed.clear()
             participant.touched = False
+
+    def _suspended(self) -> bool:
+        """Tell whether the loop that was served before may go on with a call that it has left unfinished."""
+        open_still = self._loop is not None and not self._loop.is_closed()
+        return open_still and any(participant.users for participant in self.all())
 
 
 def check_participant_id(participant_id: str) -> None:

@@ -18,6 +18,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 if TYPE_CHECKING:
+    from sqlite3 import Row
+
     from psycopg import AsyncConnection
     from psycopg.rows import TupleRow
     from psycopg_pool import AsyncConnectionPool
@@ -123,6 +125,10 @@ class SqliteStore(Store):
 
     saver: AsyncSqliteSaver
 
+    def __init__(self, saver: AsyncSqliteSaver) -> None:
+        super().__init__(saver)
+        self._log_holds_forgotten = False
+
     async def head(self, participant_id: str) -> Head:
         """Return the newest checkpoint, in one trip to the connection's thread; the saver makes six."""
         await self.saver.setup()
@@ -147,15 +153,44 @@ class SqliteStore(Store):
         async with self._transaction():
             for table in ("writes", "checkpoints"):
                 await self.saver.conn.execute(f"DELETE FROM {table} WHERE thread_id = ?", (participant_id,))
-        async with (
-            self.saver.lock,
-            self.saver.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)") as checkpoint,
-        ):
-            row = await checkpoint.fetchone()
-        if row and row[0]:
+        await self._empty_log()
+        if self._log_holds_forgotten:
             _LOG.warning(
-                "the write-ahead log could not be emptied after a participant was forgotten: it is being read"
+                "the write-ahead log is being read, and will be emptied of a forgotten participant later"
             )
+
+    @asynccontextmanager
+    async def exclusive(self, participant_id: str) -> AsyncIterator[None]:
+        """Leave no transaction open that a commit failed to end, and empty the log if that was put off."""
+        try:
+            yield
+        except BaseException:
+            async with self.saver.lock:
+                if self.saver.conn.in_transaction:
+                    await self.saver.conn.rollback()
+            raise
+        if self._log_holds_forgotten:
+            await self._empty_log()
+
+    async def close(self) -> None:
+        """Empty the log if that was put off."""
+        if self._log_holds_forgotten:
+            await self._empty_log()
+
+    async def _empty_log(self) -> None:
+        """Move the write-ahead log into the file and cut it to nothing, unless somebody is reading it now."""
+        async with self.saver.lock:
+            (timeout,) = (await self._row("PRAGMA busy_timeout")) or (0,)
+            await self._row("PRAGMA busy_timeout = 0")  # all other participants wait while this does
+            try:
+                row = await self._row("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                await self._row(f"PRAGMA busy_timeout = {timeout}")
+        self._log_holds_forgotten = bool(row and row[0])
+
+    async def _row(self, statement: str) -> Row | None:
+        async with self.saver.conn.execute(statement) as cursor:
+            return await cursor.fetchone()
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[None]:
@@ -228,14 +263,14 @@ def _own_pool(saver: Any) -> AsyncConnectionPool[AsyncConnection[TupleRow]]:  # 
     from psycopg.conninfo import make_conninfo
     from psycopg_pool import AsyncConnectionPool
 
-    connection = saver.conn
+    connection, check = saver.conn, AsyncConnectionPool.check_connection
     if isinstance(connection, AsyncConnectionPool):
         return AsyncConnectionPool(
             connection.conninfo, kwargs=connection.kwargs, min_size=0, max_size=4, open=False
         )
     info = connection.info
     conninfo = make_conninfo(info.dsn, password=info.password) if info.password else info.dsn
-    return AsyncConnectionPool(conninfo, min_size=0, max_size=4, open=False)
+    return AsyncConnectionPool(conninfo, min_size=0, max_size=8, check=check, open=False)
 
 
 _LAST_ID_TIME = "_last_v6_timestamp"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.context import Entry, ParticipantContext, Section, Summary, section
 from xr_ai_conversation.state.operations import Compact
-from xr_ai_conversation.state.render import SEPARATOR, block_size, render_entry, render_summary
+from xr_ai_conversation.state.render import SEPARATOR, block_size, measure, render_entry, render_summary
 from xr_ai_conversation.state.reply import Rejection, Reply, Verdict, judge
 from xr_ai_conversation.state.text import clip, quote_within, size, visible
 from xr_ai_conversation.state.times import instant
@@ -90,9 +90,12 @@ def due(context: ParticipantContext, topic: str | None, budgets: Budgets) -> boo
     found = section(context, topic)
     if not takeable(found, topic):
         return False
-    return 2 * sum(block_size(render_entry(entry, topic)) for entry in found["entries"]) > budgets.of_section(
-        topic
-    )
+    budget, total = budgets.of_section(topic), 0
+    for entry in found["entries"]:
+        total += block_size(render_entry(entry, topic, measure(budget)))
+        if 2 * total > budget:
+            return True
+    return False
 
 
 def next_job(context: ParticipantContext, topic: str | None, budgets: Budgets, until: str) -> Job | None:

@@ -48,6 +48,16 @@ def same(one: str, other: str) -> bool:
     )
 
 
+def has_turn(name: str) -> bool:
+    """Tell whether an identity names the turn of its exchange."""
+    return name[_WORDS:] != _NO_TURN
+
+
+def unpacked(known: str) -> set[str]:
+    """Return the packed identities as a set."""
+    return {known[start : start + LENGTH] for start in range(0, len(known), LENGTH)}
+
+
 def recorded(known: str, new: str) -> bool:
     """Tell whether an exchange of the same turn id and the same words is among the known ones.
 
@@ -57,7 +67,7 @@ def recorded(known: str, new: str) -> bool:
         known: Packed identities.
         new: The identity of an exchange to be recorded.
     """
-    return new[_WORDS:] != _NO_TURN and any(position % LENGTH == 0 for position in _find(known, new))
+    return has_turn(new) and any(position % LENGTH == 0 for position in _find(known, new))
 
 
 def unknown_from(known: str, window: Sequence[str]) -> int:
@@ -99,4 +109,4 @@ def _find(known: str, part: str) -> Iterator[int]:
         position = known.find(part, position + 1)
 
 
-__all__ = ["LENGTH", "identity", "recorded", "same", "unknown_from"]
+__all__ = ["LENGTH", "has_turn", "identity", "recorded", "same", "unknown_from", "unpacked"]

@@ -23,7 +23,7 @@ from xr_ai_conversation.state.context import (
     load,
     section,
 )
-from xr_ai_conversation.state.identity import identity, recorded, unknown_from
+from xr_ai_conversation.state.identity import has_turn, identity, recorded, unknown_from, unpacked
 from xr_ai_conversation.state.text import clean, visible
 from xr_ai_conversation.state.times import instant
 
@@ -117,8 +117,11 @@ def update(budgets: Budgets, entry_id: str, time: str, topic: str, text: str) ->
         text: What was published.
 
     Raises:
+        TypeError: The text is no string.
         ValueError: The topic is not configured, or the text is blank.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"text of an update must be a string, got {type(text).__name__}")
     entry = Update(id=entry_id, time=time, text=clean(text))
     if not visible(entry["text"]):
         raise ValueError(
@@ -182,11 +185,25 @@ def _reconcile(context: ParticipantContext, operation: Reconcile) -> Participant
     newest = _newest(context["dialogue"])
     # Without a known neighbour what follows in the window tells the time, lest its order be turned round.
     time = (before or newest or after if first else after or newest) or operation["now"]
+    ids = {entry["id"] for entry in context["dialogue"]["entries"]}
+    known = unpacked(context["identities"])
+    added: list[Entry] = []
+    names: list[str] = []
     for past in window[first:]:
         time = past.get("time", time)
-        exchange = Exchange(id=past["id"], time=time, request=past["request"], response=past["response"])
-        context = _record(context, exchange, past["identity"])
-    return context
+        if past["id"] in ids or (has_turn(past["identity"]) and past["identity"] in known):
+            continue
+        ids.add(past["id"])
+        known.add(past["identity"])
+        names.append(past["identity"])
+        added.append(Exchange(id=past["id"], time=time, request=past["request"], response=past["response"]))
+    # as if inserted one by one, which would copy a long section for each
+    entries = sorted([*context["dialogue"]["entries"], *added], key=lambda entry: instant(entry["time"]))
+    return {
+        **context,
+        "dialogue": {**context["dialogue"], "entries": entries},
+        "identities": context["identities"] + "".join(names),
+    }
 
 
 def _newest(found: Section) -> str | None:

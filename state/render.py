@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from xr_ai_conversation.state.context import Entry, Exchange, Section, Summary, Update
-from xr_ai_conversation.state.text import OMISSION, quote, quote_within, size
+from xr_ai_conversation.state.text import OMISSION, clip, quote, quote_within, size
 from xr_ai_conversation.state.times import instant, shown, stamp
 
 SEPARATOR = "\n\n"
@@ -81,6 +81,10 @@ def render_state(update: Update, topic: str, limit: int | None = None) -> str:
 
 
 def _record(heading: str, texts: tuple[tuple[str, str], ...], limit: int | None) -> str:
+    if limit is not None:
+        texts = tuple(
+            (label, clip(text, limit)) for label, text in texts
+        )  # the rest of a huge one is not quoted
     quoted = [quote(label, text) for label, text in texts]
     room = None if limit is None else limit - size(heading) - len(texts)
     if room is not None and sum(map(size, quoted)) > room:
@@ -129,7 +133,7 @@ def view(found: Section, topic: str | None, budget: int) -> SectionView:
     summary = found["summary"]
     head = ContextBlock(render_summary(summary, topic, half), instant(summary["end"])) if summary else None
     room = budget - (block_size(head.text) if head else 0)
-    texts = [render_entry(entry, topic) for entry in found["entries"]]
+    texts = [render_entry(entry, topic, measure(budget)) for entry in found["entries"]]
     clipped: set[int] = set()
     if sum(map(block_size, texts)) > room:
         for number, entry in enumerate(found["entries"]):
@@ -143,6 +147,11 @@ def view(found: Section, topic: str | None, budget: int) -> SectionView:
         for text, entry in zip(texts[first:], found["entries"][first:], strict=True)
     )
     return SectionView(head, blocks, left_out=first, clipped=sum(number >= first for number in clipped))
+
+
+def measure(budget: int) -> int:
+    """Return the limit with which an entry is rendered to be measured: what exceeds it, exceeds the budget too."""
+    return 2 * budget + 1_024
 
 
 def _first_shown(sizes: list[int], room: int, step: int) -> int:
@@ -162,6 +171,7 @@ __all__ = [
     "ContextBlock",
     "SectionView",
     "block_size",
+    "measure",
     "render_entry",
     "render_state",
     "render_summary",
