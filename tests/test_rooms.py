@@ -23,6 +23,7 @@ BELOW = {
     "nodes": {"nodes", "state"},
     "graph": {"graph", "nodes", "state"},
     "models": {"models", "state"},
+    "xr": {"xr", "graph", "nodes", "state"},
 }
 
 

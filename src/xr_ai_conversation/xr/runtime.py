@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
+from xr_ai_conversation.xr.settle import cancel, settle
 from xr_ai_conversation.xr.topics import (
     MessageMetadata,
     MessageT,
@@ -155,8 +156,7 @@ class AgentRuntime:
         self._closed = True
         deliveries = self._deliveries - {asyncio.current_task()}
         for delivery in deliveries:
-            if not delivery.cancelling():  # a second cancellation would cut short the clean-up of the first
-                delivery.cancel()
+            cancel(delivery)
         if deliveries:
             await asyncio.wait(deliveries)
 
@@ -226,13 +226,13 @@ class AgentRuntime:
         ]
         tasks = [
             asyncio.create_task(
-                _deliver(subscriber, copy, RuntimeContext(name, metadata, self)), name=f"{topic.name} to {name}"
+                subscriber(copy, RuntimeContext(name, metadata, self)), name=f"{topic.name} to {name}"
             )
             for name, subscriber, copy in copies
         ]
         self._deliveries.update(tasks)
         try:
-            await _settle(tasks)
+            await settle(tasks)
         finally:
             self._deliveries.difference_update(tasks)
 
@@ -245,37 +245,6 @@ def _agree(types: dict[str, type[BaseModel]], topic: Topic[Any]) -> None:
             f"{known.__module__}.{known.__qualname__}, not "
             f"{topic.message_type.__module__}.{topic.message_type.__qualname__}"
         )
-
-
-def _deliver(
-    subscriber: Subscriber, message: BaseModel, context: RuntimeContext
-) -> Coroutine[Any, Any, None]:
-    async def deliver() -> None:
-        await subscriber(message, context)
-
-    return deliver()
-
-
-async def _settle(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Wait until all tasks are done, through any cancellation, and then raise what went wrong."""
-    cancelled: asyncio.CancelledError | None = None
-    while pending := [task for task in tasks if not task.done()]:
-        try:
-            await asyncio.wait(pending)
-        except asyncio.CancelledError as cancellation:
-            cancelled = cancellation
-            for task in pending:
-                task.cancel()
-    errors: list[BaseException] = []
-    for task in tasks:
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is not None:
-            errors.append(error)
-    group = BaseExceptionGroup("errors during event publication", errors) if errors else None
-    if cancelled is not None:
-        raise cancelled from group
-    if group is not None:
-        raise group
 
 
 __all__ = [

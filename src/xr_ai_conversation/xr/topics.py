@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_type_hints
@@ -20,7 +20,7 @@ _MethodT = TypeVar("_MethodT", bound=Callable[..., Awaitable[None]])
 _MARK = "__xr_ai_topics__"
 """Where a method keeps the topics that it subscribes to; the SDK's runtime looks there as well."""
 
-Subscriber: TypeAlias = Callable[[Any, Any], Awaitable[None]]
+Subscriber: TypeAlias = Callable[[Any, Any], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,9 @@ def _check(method: MethodType, topic: Topic[Any]) -> None:
         raise TypeError(f"subscriber {name} must be asynchronous")
     parameters = list(inspect.signature(method).parameters)
     if len(parameters) != 2:
-        raise TypeError(f"subscriber {name} must take a message and a context, not {len(parameters)} arguments")
+        raise TypeError(
+            f"subscriber {name} must take a message and a context, not {len(parameters)} arguments"
+        )
     found = get_type_hints(method).get(parameters[0])
     if found is not topic.message_type:
         wanted = topic.message_type.__qualname__
