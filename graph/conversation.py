@@ -13,33 +13,45 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from xr_ai_conversation.graph.build import live_graph
-from xr_ai_conversation.graph.manager import ContextManager
+from xr_ai_conversation.graph.manager import BaseContextManager
 from xr_ai_conversation.graph.system import system_text
 from xr_ai_conversation.nodes.answer import answer_messages, answer_node
+from xr_ai_conversation.state.context import ParticipantContext
 from xr_ai_conversation.state.text import clean, visible
 
 
-class Conversation:
-    """Answers participants, each from its own context; several may share one context manager.
+class BaseConversation:
+    """Answers participants, each from its own context, without a host around it.
 
     Args:
         llm: The chat model that answers.
-        context: Keeps what is remembered; the application owns and closes it.
+        context: Keeps what is remembered; the application owns and closes it. Several conversations may share one.
         instructions: The application's instructions, after the system prompt.
         system_prompt: Replaces the default system prompt entirely, also when empty; None keeps it.
+        record_interrupted: Record a cancelled answer too, with as much of it as had been given out, and marked as
+            interrupted. Otherwise nothing of it is remembered, and not what was asked either.
+
+    Raises:
+        TypeError: The model is no chat model, or the context no context manager.
     """
 
     def __init__(
         self,
         llm: BaseChatModel,
         *,
-        context: ContextManager,
+        context: BaseContextManager,
         instructions: str = "",
         system_prompt: str | None = None,
+        record_interrupted: bool = False,
     ) -> None:
+        if not isinstance(llm, BaseChatModel):
+            raise TypeError(f"llm must be a LangChain chat model, got {type(llm).__name__}")
+        if not isinstance(context, BaseContextManager):
+            raise TypeError(f"context must be a ContextManager, got {type(context).__name__}")
         self._context = context
         self._system = system_text(system_prompt, instructions)
         self._live = live_graph("answer", answer_node(llm, self._system, context.budgets, context.clock))
+        self._record_interrupted = record_interrupted
         self._closed = False
 
     async def stream(
@@ -48,7 +60,7 @@ class Conversation:
         """Answer a request, piece by piece; the exchange is recorded when the stream ends by itself.
 
         It waits for no compaction, update or other answer. A stream that is closed or cancelled before its end
-        cancels the model and records nothing. Close it (`contextlib.aclosing`) if it is left early.
+        cancels the model. Close it (`contextlib.aclosing`) if it is left early.
 
         Args:
             participant_id: Who asks; any string of 1 to 512 bytes.
@@ -63,29 +75,23 @@ class Conversation:
             RuntimeError: The conversation is closed.
             ValueError: The id cannot be, or the text is blank.
         """
-        request = _checked(text)
-        if self._closed:
-            raise RuntimeError("the conversation is closed and takes no new requests")
+        request = self._accepted(text)
         asked = self._context.clock()
         context = await self._context.snapshot(participant_id)
         said: list[str] = []
-        ended = False
         task = asyncio.current_task()
         cancellations = task.cancelling() if task else 0
-        # typed as any iterator of mappings, it is an async generator of pairs
-        parts = cast(
-            "AsyncGenerator[tuple[str, str], None]",
-            self._live.astream({"context": context, "request": request}, stream_mode=["custom", "updates"]),
-        )
-        async with aclosing(parts):
-            async for mode, part in parts:
-                if mode == "custom":
-                    said.append(part)
-                    yield part
-                else:  # what the node returns when the model has ended
-                    ended = True
-        if not ended:
-            raise RuntimeError("the answer was broken off; nothing was recorded")
+        try:
+            async with aclosing(self._pieces(context, request)) as pieces:
+                async for piece in pieces:
+                    said.append(piece)
+                    yield piece
+        except (asyncio.CancelledError, GeneratorExit):
+            if self._record_interrupted:
+                await self._context.record_interrupted(
+                    participant_id, request, "".join(said), turn_id=turn_id, timestamp=asked
+                )
+            raise
         await self._context.record_exchange(
             participant_id, request, "".join(said), turn_id=turn_id, timestamp=asked
         )
@@ -95,7 +101,7 @@ class Conversation:
     async def messages(self, participant_id: str, text: str) -> list[BaseMessage]:
         """Return the three messages that an answer to `text` would send now: system, context and request.
 
-        Args and errors are those of `stream`.
+        Args and errors are those of `stream`; a closed conversation still tells.
         """
         request = _checked(text)
         context = await self._context.snapshot(participant_id)
@@ -104,6 +110,38 @@ class Conversation:
     async def close(self) -> None:
         """Take no new requests; answers under way go on. The context manager stays open."""
         self._closed = True
+
+    def _accepted(self, text: str) -> str:
+        request = _checked(text)
+        if self._closed:
+            raise RuntimeError("the conversation is closed and takes no new requests")
+        return request
+
+    async def _pieces(self, context: ParticipantContext, request: str) -> AsyncGenerator[str, None]:
+        """Yield an answer's pieces; it ends by itself only if the model did.
+
+        Raises:
+            CancelledError: The caller was cancelled, also where the graph takes that for its own affair.
+            RuntimeError: The answer was broken off by something in the graph.
+        """
+        task = asyncio.current_task()
+        cancellations = task.cancelling() if task else 0
+        whole = False
+        # typed as any iterator of mappings, it is an async generator of pairs
+        parts = cast(
+            "AsyncGenerator[tuple[str, str], None]",
+            self._live.astream({"context": context, "request": request}, stream_mode=["custom", "updates"]),
+        )
+        async with aclosing(parts):
+            async for mode, part in parts:
+                if mode == "custom":
+                    yield part
+                else:  # what the node returns when the model has ended
+                    whole = True
+        if not whole:
+            if task and task.cancelling() > cancellations:
+                raise asyncio.CancelledError
+            raise RuntimeError("the answer was broken off; nothing was recorded")
 
 
 def _checked(text: str) -> str:
@@ -114,4 +152,4 @@ def _checked(text: str) -> str:
     return clean(text)
 
 
-__all__ = ["Conversation"]
+__all__ = ["BaseConversation"]

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -21,15 +22,23 @@ from xr_ai_conversation.graph.tasks import unbroken
 from xr_ai_conversation.nodes.compact import compact_node
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.compaction import CompactionPrompts
-from xr_ai_conversation.state.context import ParticipantContext, empty
+from xr_ai_conversation.state.context import Exchange, ParticipantContext, empty
 from xr_ai_conversation.state.identity import identity
-from xr_ai_conversation.state.operations import Operation, PastExchange, record, update
+from xr_ai_conversation.state.operations import (
+    Operation,
+    PastExchange,
+    Reconcile,
+    fold,
+    record,
+    repeated,
+    update,
+)
 from xr_ai_conversation.state.prompt import blocks
 from xr_ai_conversation.state.render import ContextBlock
 from xr_ai_conversation.state.text import clean, visible
-from xr_ai_conversation.state.times import stamp
+from xr_ai_conversation.state.times import from_microseconds, stamp
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOG = logging.getLogger(__name__)
 
 
 class CompletedExchange(Protocol):
@@ -52,7 +61,7 @@ class CompletedExchange(Protocol):
         """The id of its turn, or None."""
 
 
-class ContextManager:
+class BaseContextManager:
     """Keeps what each participant said, the answers, and what is published about them, within byte budgets.
 
     Any number of answers, updates, records and clearings of a participant may go on at once. Its methods never
@@ -92,6 +101,8 @@ class ContextManager:
         clock: Callable[[], datetime] | None = None,
         history: int = 50,
     ) -> None:
+        if not isinstance(llm, BaseChatModel):
+            raise TypeError(f"llm must be a LangChain chat model, got {type(llm).__name__}")
         if history < 1:
             raise ValueError(f"history must be at least 1 checkpoint, got {history}")
         self.budgets = Budgets.of(
@@ -175,21 +186,38 @@ class ContextManager:
             TypeError: The timestamp is no datetime.
             ValueError: The id cannot be, or the response is blank.
         """
-        for name, value in (("request", request), ("response", response), ("turn_id", turn_id or "")):
-            if not isinstance(value, str):
-                raise TypeError(f"{name} must be a string, got {type(value).__name__}")
+        exchange = self._exchange(request, response, turn_id, timestamp)
         if not visible(response):
             raise ValueError(f"response must not be blank, got {len(response)} blank characters")
-        operation = record(
-            {
-                "id": new_id(),
-                "time": self._stamp(timestamp),
-                "request": clean(request),
-                "response": clean(response),
-            },
-            turn_id,
-        )
-        await self._commit(participant_id, "record", operation)
+        await self._commit(participant_id, "record", record(exchange, turn_id))
+
+    async def record_interrupted(
+        self,
+        participant_id: str,
+        request: str,
+        response: str,
+        *,
+        turn_id: str | None = None,
+        timestamp: datetime | None = None,
+    ) -> None:
+        """Record an exchange whose answer was cut short; prompts show it as interrupted.
+
+        It has no identity: a router's history does not hold it.
+
+        Args:
+            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            request: What the participant said.
+            response: As much of the answer as had been given out; may be empty.
+            turn_id: As for `record_exchange`, which takes the same; here it tells nothing.
+            timestamp: When it was said; without a zone it is taken as of the clock's. None is now.
+
+        Raises:
+            ContextSchemaError: What is stored is damaged, or of a newer version.
+            TypeError: A text is no string, or the timestamp no datetime.
+            ValueError: The id cannot be.
+        """
+        exchange = self._exchange(request, response, turn_id, timestamp)
+        await self._commit(participant_id, "record", record({**exchange, "interrupted": True}))
 
     async def update(
         self, participant_id: str, topic: str, text: str, *, timestamp: datetime | None = None
@@ -225,12 +253,38 @@ class ContextManager:
 
         Raises:
             ContextSchemaError: What is stored is damaged, or of a newer version.
-            ValueError: The id cannot be.
+            TypeError: An exchange lacks a request or a response, or they are no strings.
+            ValueError: The id cannot be, or a time cannot.
         """
-        window = [self._past(exchange) for exchange in exchanges if visible(exchange.response or "")]
-        await self._commit(
-            participant_id, "record", {"op": "reconcile", "window": window, "now": self._stamp(None)}
-        )
+        _, commit = await self.with_history(participant_id, exchanges)
+        if commit:
+            await commit
+
+    async def with_history(
+        self, participant_id: str, exchanges: Sequence[CompletedExchange]
+    ) -> tuple[ParticipantContext, asyncio.Task[None] | None]:
+        """Return a participant's context with a router's window in it, and the task that commits what is new of that.
+
+        An answer need not wait for the commit; whoever records it awaits the task before. None if nothing is new.
+        Args and errors are those of `reconcile`.
+        """
+        operation: Reconcile = {
+            "op": "reconcile",
+            "window": [past for exchange in exchanges if (past := self._past(exchange))],
+            "now": self._stamp(None),
+        }
+        context = await self.snapshot(participant_id)
+        if self._closed or (known := fold(context, [operation])) == context:
+            return context, None
+        if again := repeated(context, operation):
+            _LOG.warning(
+                "participant %r: %d exchanges of a history window were recorded before and are recorded again; "
+                "let one router-driven writer record in a manager",
+                participant_id,
+                again,
+            )
+        commit = self._commit(participant_id, "record", operation)
+        return known, self._participants.start(commit, "commit of a history window")
 
     async def settled(self, participant_id: str | None = None) -> None:
         """Return when no compaction is running or due now.
@@ -299,26 +353,38 @@ class ContextManager:
         except (OverflowError, OSError):
             raise ValueError(f"timestamp must be a day inside the years 1 to 9999, got {timestamp}") from None
 
-    def _past(self, exchange: CompletedExchange) -> PastExchange:
-        request, response = clean(exchange.request), clean(exchange.response or "")
-        past: PastExchange = {
+    def _exchange(
+        self, request: str, response: str, turn_id: str | None, timestamp: datetime | None
+    ) -> Exchange:
+        for name, value in (("request", request), ("response", response), ("turn_id", turn_id or "")):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be a string, got {type(value).__name__}")
+        return {
             "id": new_id(),
-            "request": request,
-            "response": response,
-            "identity": identity(request, response, exchange.turn_id),
+            "time": self._stamp(timestamp),
+            "request": clean(request),
+            "response": clean(response),
         }
-        if exchange.timestamp_us is not None:
-            past["time"] = self._stamp(_time(exchange.timestamp_us))
-        return past
+
+    def _past(self, exchange: CompletedExchange) -> PastExchange | None:
+        """Return an exchange of a window as it is to be committed; None if it has no response."""
+        if exchange.response is None or not visible(exchange.response):
+            return None
+        time = exchange.timestamp_us
+        words = self._exchange(
+            exchange.request,
+            exchange.response,
+            exchange.turn_id,
+            None if time is None else from_microseconds(time),
+        )
+        name = identity(words["request"], words["response"], exchange.turn_id)
+        past: PastExchange = {
+            "id": words["id"],
+            "request": words["request"],
+            "response": words["response"],
+            "identity": name,
+        }
+        return past if time is None else {**past, "time": words["time"]}
 
 
-def _time(timestamp_us: int) -> datetime:
-    try:
-        return _EPOCH + timedelta(microseconds=timestamp_us)
-    except OverflowError:
-        raise ValueError(
-            f"timestamp_us must be microseconds since 1970 up to 9999, got {timestamp_us}"
-        ) from None
-
-
-__all__ = ["LONGEST_ID", "CompletedExchange", "ContextManager"]
+__all__ = ["LONGEST_ID", "BaseContextManager", "CompletedExchange"]

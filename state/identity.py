@@ -28,8 +28,8 @@ def identity(request: str, response: str, turn_id: str | None = None) -> str:
     """
     asked = request.encode(errors="surrogatepass")
     said = response.encode(errors="surrogatepass")
-    words = blake2b(len(asked).to_bytes(8) + asked + said, digest_size=9).digest()
-    return _base64(words) + (_turn(turn_id) if turn_id else _NO_TURN)
+    digest = blake2b(len(asked).to_bytes(8) + asked + said, digest_size=9).digest()
+    return _base64(digest) + (_turn(turn_id) if turn_id else _NO_TURN)
 
 
 def _turn(turn_id: str) -> str:
@@ -39,6 +39,11 @@ def _turn(turn_id: str) -> str:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
+
+
+def words(name: str) -> str:
+    """Return the part of an identity that tells what was said."""
+    return name[:_WORDS]
 
 
 def same(one: str, other: str) -> bool:
@@ -109,4 +114,4 @@ def _find(known: str, part: str) -> Iterator[int]:
         position = known.find(part, position + 1)
 
 
-__all__ = ["LENGTH", "has_turn", "identity", "recorded", "same", "unknown_from", "unpacked"]
+__all__ = ["LENGTH", "has_turn", "identity", "recorded", "same", "unknown_from", "unpacked", "words"]

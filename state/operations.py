@@ -23,7 +23,7 @@ from xr_ai_conversation.state.context import (
     load,
     section,
 )
-from xr_ai_conversation.state.identity import has_turn, identity, recorded, unknown_from, unpacked
+from xr_ai_conversation.state.identity import has_turn, identity, recorded, unknown_from, unpacked, words
 from xr_ai_conversation.state.text import clean, visible
 from xr_ai_conversation.state.times import instant
 
@@ -34,6 +34,7 @@ class Record(TypedDict):
     op: Literal["record"]
     exchange: Exchange
     identity: str
+    """Empty for an interrupted one, which is in nobody's history and so stands in the way of none."""
 
 
 class PastExchange(TypedDict):
@@ -102,7 +103,7 @@ def record(entry: Exchange, turn_id: str | None = None) -> Record:
     return {
         "op": "record",
         "exchange": {**entry, "request": request, "response": response},
-        "identity": identity(request, response, turn_id),
+        "identity": "" if entry.get("interrupted") else identity(request, response, turn_id),
     }
 
 
@@ -172,7 +173,7 @@ def _apply(context: ParticipantContext, operation: Operation) -> ParticipantCont
 
 def _record(context: ParticipantContext, exchange: Exchange, name: str) -> ParticipantContext:
     dialogue = _inserted(context["dialogue"], exchange)
-    if dialogue is context["dialogue"] or recorded(context["identities"], name):
+    if dialogue is context["dialogue"] or (name and recorded(context["identities"], name)):
         return context
     return {**context, "dialogue": dialogue, "identities": context["identities"] + name}
 
@@ -204,6 +205,21 @@ def _reconcile(context: ParticipantContext, operation: Reconcile) -> Participant
         "dialogue": {**context["dialogue"], "entries": entries},
         "identities": context["identities"] + "".join(names),
     }
+
+
+def repeated(context: ParticipantContext, operation: Reconcile) -> int:
+    """Return how many exchanges that a history window adds are of those that were recorded before.
+
+    More than one tells of two writers, whose exchanges interleave in the window. One alone may have been said again,
+    and counts as none.
+    """
+    window = [past["identity"] for past in operation["window"]]
+    added = window[unknown_from(context["identities"], window) :]
+    known = unpacked(context["identities"])
+    all_words = {words(name) for name in known}
+    words_without_turn = {words(name) for name in known if not has_turn(name)}
+    again = sum(words(name) in (words_without_turn if has_turn(name) else all_words) for name in added)
+    return again if again > 1 else 0
 
 
 def _newest(found: Section) -> str | None:
@@ -250,5 +266,6 @@ __all__ = [
     "Replace",
     "fold",
     "record",
+    "repeated",
     "update",
 ]

@@ -71,7 +71,8 @@ def render_entry(entry: Entry, topic: str | None, limit: int | None = None) -> s
     """
     if "request" in entry:
         heading = f"Exchange at {shown(entry['time'])}{', interrupted' if entry.get('interrupted') else ''}:"
-        return _record(heading, (("user", entry["request"]), ("assistant", entry["response"])), limit)
+        said = (("assistant", entry["response"]),) if entry["response"] else ()
+        return _record(heading, (("user", entry["request"]), *said), limit)
     return _record(f'Update on "{topic}" at {shown(entry["time"])}:', (("update", entry["text"]),), limit)
 
 

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def stamp(time: datetime) -> str:
@@ -16,6 +18,23 @@ def stamp(time: datetime) -> str:
     if time.tzinfo is None:
         raise ValueError(f"time must have a time zone, got {time.isoformat()}")
     return time.isoformat(timespec="microseconds")
+
+
+def from_microseconds(timestamp_us: int) -> datetime:
+    """Return the time, in UTC, of Unix microseconds.
+
+    Raises:
+        TypeError: It is no integer.
+        ValueError: It is none of the years 1 to 9999.
+    """
+    if not isinstance(timestamp_us, int):
+        raise TypeError(f"timestamp_us must be an integer, got {type(timestamp_us).__name__}")
+    try:
+        return _EPOCH + timedelta(microseconds=timestamp_us)
+    except OverflowError:
+        raise ValueError(
+            f"timestamp_us must be microseconds since 1970 up to 9999, got {timestamp_us}"
+        ) from None
 
 
 def instant(stamped: str) -> datetime:
@@ -45,4 +64,4 @@ def shown(stamped: str) -> str:
     return f"{stamped[:10]} {stamped[11:19]} {stamped[26:]}"
 
 
-__all__ = ["checked", "instant", "shown", "stamp"]
+__all__ = ["checked", "from_microseconds", "instant", "shown", "stamp"]

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xr_ai_conversation.graph.build import build_graph
-    from xr_ai_conversation.graph.conversation import Conversation
-    from xr_ai_conversation.graph.manager import ContextManager
     from xr_ai_conversation.nodes.answer import EmptyAnswerError
     from xr_ai_conversation.state.compaction import CompactionPrompts
     from xr_ai_conversation.state.context import ContextSchemaError
     from xr_ai_conversation.state.render import ContextBlock
+    from xr_ai_conversation.xr.context import ContextManager
+    from xr_ai_conversation.xr.conversation import Conversation
+    from xr_ai_conversation.xr.host import ConversationContextUpdate
 
 _HOMES = {
     "CompactionPrompts": "state.compaction",
     "ContextBlock": "state.render",
-    "ContextManager": "graph.manager",
+    "ContextManager": "xr.context",
     "ContextSchemaError": "state.context",
-    "Conversation": "graph.conversation",
+    "Conversation": "xr.conversation",
+    "ConversationContextUpdate": "xr.host",
     "EmptyAnswerError": "nodes.answer",
     "build_graph": "graph.build",
 }
@@ -40,6 +42,7 @@ __all__ = [
     "ContextManager",
     "ContextSchemaError",
     "Conversation",
+    "ConversationContextUpdate",
     "EmptyAnswerError",
     "build_graph",
 ]

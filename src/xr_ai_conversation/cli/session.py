@@ -18,8 +18,7 @@ from xr_ai_conversation.cli.settings import Settings
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from xr_ai_conversation.graph.conversation import Conversation
-    from xr_ai_conversation.graph.manager import ContextManager
+    from xr_ai_conversation import ContextManager, Conversation
     from xr_ai_conversation.state.compaction import CompactionPrompts
 
 HELP = """\
@@ -101,8 +100,7 @@ async def session(settings: Settings, model: BaseChatModel | None) -> AsyncItera
         settings: Whose context it is, and how it is kept.
         model: Answers and summarises; None is the embedded model, which needs no network.
     """
-    from xr_ai_conversation.graph.conversation import Conversation
-    from xr_ai_conversation.graph.manager import ContextManager
+    from xr_ai_conversation import ContextManager, Conversation
 
     async with opened(settings.database) as saver:
         budgets = settings.budgets(await stored(saver, settings.participant))

@@ -27,6 +27,8 @@ _CONTEXT_TOKENS = 8_192  # the positions that the model was trained for
 _ANSWER_SLOTS = 2  # a barge-in starts at once, although the answer it interrupts is still being stopped
 _ANSWER_TOKENS = 256
 _SUMMARY_TOKENS = 768  # 2,000 bytes of most languages
+# a tiny model goes on with the records when it has answered; each begins one as the prompt shows them
+_RECORDS_GO_ON = ("\nExchange at", "\nUpdate", "\nState of", "\nCurrent time:", "\nuser>", "\nassistant>")
 _BATCH_TOKENS = 64  # the server looks for new and for cancelled requests between batches
 _CACHE_MIB = 256  # prefixes of participants that hold no slot just now, about 23 KB a token
 _BACKGROUND_NICENESS = 10  # about a tenth of the cores while answers want them all, every core otherwise
@@ -96,7 +98,13 @@ class EmbeddedModel:
             wire = Wire(key)
             self._chats = [
                 loopback_chat(
-                    LoopbackChat, _MODEL, answers.listening_address, wire, _ANSWER_TOKENS, repeat_penalty=1.05
+                    LoopbackChat,
+                    _MODEL,
+                    answers.listening_address,
+                    wire,
+                    _ANSWER_TOKENS,
+                    repeat_penalty=1.0,
+                    stop=_RECORDS_GO_ON,
                 ),
                 loopback_chat(
                     SummaryChat,
@@ -105,6 +113,7 @@ class EmbeddedModel:
                     wire,
                     _SUMMARY_TOKENS,
                     repeat_penalty=1.1,
+                    stop=["\n"],
                 ),
             ]
             # It also runs when this object is dropped and when the interpreter exits.

@@ -4,7 +4,7 @@
 
 import socket
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -104,20 +104,30 @@ class LoopbackChat(ChatOpenAI):
 class SummaryChat(LoopbackChat):
     """LoopbackChat whose replies are begun for it: a tiny model asked for a summary goes on with the dialogue.
 
-    The beginning sets it on its way, and the first line break ends the one paragraph that is wanted.
+    The beginning sets it on its way.
     """
 
     def _get_request_payload(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         payload = super()._get_request_payload(*args, **kwargs)
         begun = {"role": "assistant", "content": _SUMMARY_BEGUN}
-        return {**payload, "messages": [*payload["messages"], begun], "stop": ["\n"]}
+        return {**payload, "messages": [*payload["messages"], begun]}
 
 
 _Chat = TypeVar("_Chat", bound=LoopbackChat)
 
+# "DRY" sampling: a tiny model that has said the same six tokens once would go on saying them until it is cut off
+_NO_LOOPS = {"dry_multiplier": 0.8, "dry_base": 1.75, "dry_allowed_length": 6, "dry_penalty_last_n": 256}
+
 
 def loopback_chat(
-    kind: type[_Chat], model: str, address: str, wire: Wire, max_tokens: int, *, repeat_penalty: float
+    kind: type[_Chat],
+    model: str,
+    address: str,
+    wire: Wire,
+    max_tokens: int,
+    *,
+    repeat_penalty: float,
+    stop: Sequence[str],
 ) -> _Chat:
     """Return a chat model that goes to one server of this process, whatever the environment says.
 
@@ -127,7 +137,9 @@ def loopback_chat(
         address: The server's, such as http://127.0.0.1:8080.
         wire: What its connections go through.
         max_tokens: The longest reply, unless a call asks for another.
-        repeat_penalty: From 1.0, none, upwards; a tiny model loops without it, and invents with much.
+        repeat_penalty: From 1.0, none, upwards. It counts the prompt too: with much, a tiny model avoids the very
+            words that it was told, and invents others.
+        stop: Texts that end a reply, and are not part of it.
     """
     timeout = httpx.Timeout(None, connect=10.0)
     # A kept connection would tie the model to the event loop that opened it.
@@ -149,8 +161,9 @@ def loopback_chat(
         stream_usage=True,
         use_responses_api=False,
         temperature=0.0,
+        stop_sequences=list(stop),
         max_completion_tokens=max_tokens,
-        extra_body={"cache_prompt": True, "repeat_penalty": repeat_penalty},
+        extra_body={"cache_prompt": True, "repeat_penalty": repeat_penalty, **_NO_LOOPS},
     )
 
 

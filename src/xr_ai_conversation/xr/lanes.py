@@ -11,8 +11,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from xr_ai_conversation.graph.tasks import ended
 from xr_ai_conversation.xr.routing import TurnResult
-from xr_ai_conversation.xr.settle import cancel, drained
+from xr_ai_conversation.xr.settle import cancel
 from xr_ai_conversation.xr.turns import Memory
 
 _T = TypeVar("_T")
@@ -112,7 +113,7 @@ class Lanes:
             raise RuntimeError("a router cannot be stopped by a turn or a departure that it would wait for")
         self.interrupt(None)
         while pending := [task for task in self._tasks if not task.done()]:
-            await drained(pending)
+            await ended(pending)
 
     def _lane(self, participant_id: str) -> Lane:
         if participant_id not in self._lanes:

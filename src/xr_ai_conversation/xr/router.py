@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from xr_ai_conversation.graph.tasks import ended
 from xr_ai_conversation.xr.host import Agent, ResponseOutput, RuntimeContext, Topic
 from xr_ai_conversation.xr.lanes import Lanes
 from xr_ai_conversation.xr.listening import Receive, replies, subscriber
@@ -17,7 +18,7 @@ from xr_ai_conversation.xr.questions import DecisionService
 from xr_ai_conversation.xr.routes import Routes
 from xr_ai_conversation.xr.routing import AgentTurn, RoutableAgent, TurnResult
 from xr_ai_conversation.xr.selection import Selection
-from xr_ai_conversation.xr.settle import Failure, attempt, cancel, drained
+from xr_ai_conversation.xr.settle import Failure, attempt, cancel
 from xr_ai_conversation.xr.turns import ROUTER, Memory, Output, Run
 
 _LOG = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ class AgentRouter(Agent):
             await asyncio.wait((task,))
         except asyncio.CancelledError:
             cancel(task)
-            await drained((task,))
+            await ended((task,))
             raise
         return TurnResult("cancelled") if task.cancelled() else task.result()
 
@@ -132,7 +133,7 @@ class AgentRouter(Agent):
         Args:
             participant_id: Whose; None is everybody's.
         """
-        await drained(self._lanes.interrupt(participant_id))
+        await ended(self._lanes.interrupt(participant_id))
 
     async def participant_left(self, participant_id: str) -> None:
         """Cancel a participant's turn, wait until it has ended, tell all destinations, and forget the participant.

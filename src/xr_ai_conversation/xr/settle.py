@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -46,19 +46,6 @@ def cancel(task: asyncio.Task[Any]) -> None:
         task.cancel()
 
 
-async def drained(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Wait until all tasks are done, whatever they end with; a cancellation meanwhile goes on then."""
-    waiting = set(tasks)
-    cancelled: asyncio.CancelledError | None = None
-    while pending := {task for task in waiting if not task.done()}:
-        try:
-            await asyncio.wait(pending)
-        except asyncio.CancelledError as cancellation:
-            cancelled = cancellation
-    if cancelled is not None:
-        raise cancelled
-
-
 async def settle(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Wait until all tasks are done, and then raise what went wrong.
 
@@ -90,4 +77,4 @@ async def settle(tasks: Sequence[asyncio.Task[None]]) -> None:
         raise group
 
 
-__all__ = ["Failure", "attempt", "cancel", "drained", "settle"]
+__all__ = ["Failure", "attempt", "cancel", "settle"]

@@ -1,0 +1,216 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""The conversation as one destination of an agent router."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from contextvars import copy_context
+from dataclasses import dataclass
+from datetime import datetime
+
+from langchain_core.language_models import BaseChatModel
+
+from xr_ai_conversation.graph.conversation import BaseConversation
+from xr_ai_conversation.graph.manager import BaseContextManager
+from xr_ai_conversation.graph.tasks import drained, ended, unbroken
+from xr_ai_conversation.state.times import from_microseconds
+from xr_ai_conversation.xr.host import (
+    Admission,
+    AgentExchange,
+    AgentTurn,
+    DestinationResult,
+    ResponseOutput,
+    RoutingAid,
+    Topic,
+    current_turn_context,
+)
+from xr_ai_conversation.xr.response import Publisher, Response
+from xr_ai_conversation.xr.routing import Started
+from xr_ai_conversation.xr.settle import Failure, attempt
+
+_LOG = logging.getLogger(__name__)
+
+_SOURCE = "conversation"
+"""Who answers, where no router has given the name."""
+
+_ROUTING = RoutingAid(
+    "Holds a general conversation, and answers questions from what is known and remembered."
+)
+
+
+class Conversation(BaseConversation):
+    """Answers participants, each from its own context: embedded, with `stream`, or routed, with `answer`.
+
+    It is a `RoutableAgent`. It does not own the model, the context manager or the runtime: start the runtime before
+    it answers, and stop it when the router has ended its turns. Several conversations may share one context manager.
+
+    Args:
+        llm: The chat model that answers.
+        context: Keeps what is remembered; the application owns and closes it.
+        instructions: The application's instructions, after the system prompt.
+        system_prompt: Replaces the default system prompt entirely, also when empty; None keeps it.
+        routing: What a router chooses it by; None is a general description.
+        runtime: Delivers the pieces of routed answers; `stream` does without.
+        output_topic: Where they are published, such as `VOICE_OUTPUT_TOPIC`. It goes with `runtime`.
+        record_interrupted: Record a cancelled answer too, with as much of it as had been given out, and marked as
+            interrupted. Otherwise nothing of it is remembered, and not what was asked either.
+
+    Raises:
+        TypeError: The model is no chat model, or the context no context manager.
+        ValueError: Of `runtime` and `output_topic` only one is given.
+    """
+
+    def __init__(
+        self,
+        llm: BaseChatModel,
+        *,
+        context: BaseContextManager,
+        instructions: str = "",
+        system_prompt: str | None = None,
+        routing: RoutingAid | None = None,
+        runtime: Publisher | None = None,
+        output_topic: Topic[ResponseOutput] | None = None,
+        record_interrupted: bool = False,
+    ) -> None:
+        super().__init__(
+            llm,
+            context=context,
+            instructions=instructions,
+            system_prompt=system_prompt,
+            record_interrupted=record_interrupted,
+        )
+        if (runtime is None) != (output_topic is None):
+            raise ValueError("runtime and output_topic go together: give both or neither")
+        self._routing = routing or _ROUTING
+        self._runtime = runtime
+        self._output_topic = output_topic
+
+    @property
+    def routing(self) -> RoutingAid:
+        """What a router chooses it by."""
+        return self._routing
+
+    async def admit(self, turn: AgentTurn) -> Admission:
+        """Take the turn; once closed, hand it back for another route."""
+        return Admission("decline" if self._closed else "accept")
+
+    async def answer(self, turn: AgentTurn, started: Started | None = None) -> DestinationResult:
+        """Answer a turn, and publish the answer as a reply to it while it is made.
+
+        The turn's completed exchanges are reconciled into the context. The exchange is recorded, durably, before
+        this returns; no piece waits for that. A cancellation ends the model and what had been begun to publish, and
+        goes on when both have ended, however often it comes; if the model had ended by itself, the exchange is
+        recorded first.
+
+        Args:
+            turn: The query; the exchange is recorded as of its time.
+            started: Called once, just before the first piece is published, and awaited if it is awaitable.
+
+        Returns:
+            The completed exchange; the focus stays as it is.
+
+        Raises:
+            BaseExceptionGroup: A subscriber of the output failed; what had been begun is ended, nothing is recorded.
+            EmptyAnswerError: The model ended without any text; nothing is published.
+            RuntimeError: The conversation is closed, or has no runtime.
+            ValueError: An id, the time or the text of the turn cannot be.
+        """
+        if self._runtime is None or self._output_topic is None:
+            raise RuntimeError(
+                "answer needs the runtime and output_topic of the constructor; stream does without"
+            )
+        asked = _Asked(turn, self._accepted(turn.text), self._time(turn))
+        response = Response(self._runtime, self._output_topic, turn, _route(), started)
+        return await drained(self._respond(asked, response), f"answer to turn {turn.turn_id}")
+
+    async def release(self, participant_id: str) -> None:
+        """Lose the participant's focus, which changes nothing of what is remembered."""
+
+    async def participant_left(self, participant_id: str) -> None:
+        """Let a participant go; the context stays, since others may share it: `ContextManager.clear` forgets it."""
+
+    def _time(self, turn: AgentTurn) -> datetime:
+        return self._context.clock() if turn.timestamp_us is None else from_microseconds(turn.timestamp_us)
+
+    async def _respond(self, asked: _Asked, response: Response) -> DestinationResult:
+        turn = asked.turn
+        context, history = await self._context.with_history(turn.participant_id, turn.exchanges)
+        try:
+            async with aclosing(self._pieces(context, asked.request)) as pieces:
+                async for piece in pieces:
+                    await response.say(piece)
+        except BaseException as error:
+            interrupted = isinstance(error, asyncio.CancelledError)
+            broken = self._break_off(asked, response, history, interrupted=interrupted)
+            await unbroken(broken, "end of a broken answer", copy_context())
+            raise
+        completed = self._complete(asked, response, history)
+        return await unbroken(completed, "end of an answer", copy_context())
+
+    async def _complete(
+        self, asked: _Asked, response: Response, history: asyncio.Task[None] | None
+    ) -> DestinationResult:
+        try:
+            await response.end()
+        finally:
+            await ended((history,) if history else ())
+        if history:
+            history.result()
+        turn, said = asked.turn, "".join(response.said)
+        await self._context.record_exchange(
+            turn.participant_id, asked.request, said, turn_id=turn.turn_id, timestamp=asked.time
+        )
+        return DestinationResult(AgentExchange(asked.request, said, turn.timestamp_us, turn.turn_id))
+
+    async def _break_off(
+        self, asked: _Asked, response: Response, history: asyncio.Task[None] | None, *, interrupted: bool
+    ) -> None:
+        """End what was begun; what goes wrong here must not hide why the answer was broken off."""
+        turn = asked.turn
+        rest = [response.end()]
+        if history:
+            rest.append(_awaited(history))
+        if interrupted and self._record_interrupted:
+            said = "".join(response.said)
+            rest.append(
+                self._context.record_interrupted(
+                    turn.participant_id, asked.request, said, turn_id=turn.turn_id, timestamp=asked.time
+                )
+            )
+        for outcome in [await attempt(work) for work in rest]:
+            if isinstance(outcome, Failure):
+                _LOG.warning(
+                    "turn %r of participant %r: the end of a broken answer failed with %s",
+                    turn.turn_id,
+                    turn.participant_id,
+                    type(outcome.error).__name__,
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A turn that was taken in."""
+
+    turn: AgentTurn
+    request: str
+    """Its text, cleaned."""
+    time: datetime
+    """When it was said, with a zone."""
+
+
+def _route() -> str:
+    """Return the name that the current turn is routed under."""
+    try:
+        return current_turn_context().route
+    except LookupError:
+        return _SOURCE
+
+
+async def _awaited(task: asyncio.Task[None]) -> None:
+    await task
+
+
+__all__ = ["Conversation"]
