@@ -24,6 +24,10 @@ from xr_ai_conversation.state.times import stamp
 _LOG = logging.getLogger(__name__)
 
 
+_NO_CHUNKS = "No generation chunks were returned"
+"""What LangChain raises for a model that streams nothing at all."""
+
+
 class EmptyAnswerError(RuntimeError):
     """The model ended without a text that could be spoken; nothing was recorded."""
 
@@ -67,11 +71,15 @@ def answer_node(
         request = state["request"]
         messages = answer_messages(system, load(state.get("context")), budgets, request, now)
         speech, said, finish = Speech(), list[str](), ""
-        async for chunk in llm.astream(messages):
-            finish = finish_of(chunk) or finish
-            if text := speech.feed(text_of(chunk)):
-                said.append(text)
-                writer(text)
+        try:
+            async for chunk in llm.astream(messages):
+                finish = finish_of(chunk) or finish
+                if text := speech.feed(text_of(chunk)):
+                    said.append(text)
+                    writer(text)
+        except ValueError as error:
+            if str(error) != _NO_CHUNKS:
+                raise
         if text := speech.end():
             said.append(text)
             writer(text)

@@ -1,20 +1,19 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""A listener that is as strict as a voice layer, and what reaches it through router and runtime."""
+"""What reaches a voice layer through router and runtime."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 import pytest
+from fakes.voice import VoiceLayer
 
 from xr_ai_conversation.xr import (
     VOICE_OUTPUT_TOPIC,
     Admission,
-    Agent,
     AgentExchange,
     AgentRouter,
     AgentRuntime,
@@ -24,77 +23,13 @@ from xr_ai_conversation.xr import (
     ParticipantLeft,
     ResponseOutput,
     RoutingAid,
-    RuntimeContext,
     Topic,
     UserQuery,
-    subscribe,
 )
 
 QUERIES = Topic("queries", UserQuery)
 INTERRUPTED = Topic("interrupted", Interrupted)
 LEFT = Topic("left", ParticipantLeft)
-
-
-class VoiceStreamError(RuntimeError):
-    """Raised for a piece that no stream can take."""
-
-
-@dataclass
-class Spoken:
-    """One response as it was heard."""
-
-    participant: str
-    source: str
-    request: str | None
-    pieces: list[str] = field(default_factory=list)
-    open: bool = True
-
-
-class VoiceLayer(Agent):
-    """Hears responses, and rejects an end without a beginning, pieces after an end, and streams across each other."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.responses: list[Spoken] = []
-        self._streams: dict[tuple[str, str, str], Spoken] = {}
-        self.errors: list[Exception] = []
-
-    @subscribe(VOICE_OUTPUT_TOPIC)
-    async def output(self, message: ResponseOutput, context: RuntimeContext) -> None:
-        try:
-            self._take(message, context)
-        except (ValueError, VoiceStreamError) as error:
-            self.errors.append(error)
-            raise
-
-    def _take(self, message: ResponseOutput, context: RuntimeContext) -> None:
-        participant, source = context.metadata.participant_id, context.metadata.source
-        if participant is None:
-            raise ValueError("a response needs a participant")
-        if message.response_id is None:
-            self.responses.append(Spoken(participant, source, message.request_id, [message.text], open=False))
-            return
-        key = (participant, source, message.response_id)
-        stream = self._streams.get(key)
-        if stream is None:
-            if message.final and not message.text.strip():
-                raise VoiceStreamError(f"the end of {key}, which was never begun")
-            others = [other for other in self._streams if other[:2] == key[:2] and self._streams[other].open]
-            if others:
-                raise VoiceStreamError(f"{key} was begun while {others} are open")
-            stream = self._streams[key] = Spoken(participant, source, message.request_id)
-            self.responses.append(stream)
-        elif message.urgent:
-            raise ValueError("a later piece may not be urgent")
-        if not stream.open:
-            raise VoiceStreamError(f"a piece of {key}, which has ended")
-        if stream.request != message.request_id:
-            raise VoiceStreamError(f"a piece of {key} for another request")
-        stream.pieces.append(message.text)
-        stream.open = not message.final
-
-    def said(self, participant: str) -> list[str]:
-        return ["".join(spoken.pieces) for spoken in self.responses if spoken.participant == participant]
 
 
 class Talker:
