@@ -14,7 +14,7 @@ from strategies import at, broken, compact, exchange, many, told_nothing
 
 from xr_ai_conversation.state.context import ParticipantContext, section
 from xr_ai_conversation.state.identity import LENGTH, identity, recorded, same, unknown_from
-from xr_ai_conversation.state.operations import Operation, PastExchange, Reconcile, fold, record
+from xr_ai_conversation.state.operations import Operation, PastExchange, Reconcile, fold, record, repeated
 
 
 @dataclass(frozen=True)
@@ -297,3 +297,24 @@ def test_a_window_keeps_its_order_where_only_some_of_it_has_times(
     assert [pair for pair in words(fold(start, [operation])) if pair != ("before", "it")] == [
         (one.request, one.response) for one in said
     ]
+
+
+@many
+@given(st.lists(few_words, max_size=8), st.lists(few_words, max_size=8))
+def test_what_a_window_adds_again_is_counted_if_it_is_more_than_one(
+    known: list[Said], window: list[Said]
+) -> None:
+    context: ParticipantContext = {**told_nothing(), "identities": packed(known)}
+    new = window[naively_known(known, window) :]
+    again = sum(
+        any((alike(one, old) and one != old) or (one == old and not one.turn) for old in known) for one in new
+    )
+    assert repeated(context, history(window, "h")) == (again if again > 1 else 0)
+
+
+def test_a_history_with_turn_ids_adds_nothing_again_however_writers_interleave() -> None:
+    said = [Said(f"q{number}", "ok", f"t{number}") for number in range(6)]
+    context: ParticipantContext = {**told_nothing(), "identities": packed(said)}
+    window = history([said[4], Said("other", "ok", "o"), said[1], said[5]], "h")
+    assert repeated(context, window) == 0
+    assert words(fold(context, [window])) == [("other", "ok")]

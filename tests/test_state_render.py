@@ -141,6 +141,11 @@ def test_an_interrupted_exchange_says_so_and_no_other_does() -> None:
     assert "interrupted" not in render_entry(told, None)
 
 
+def test_an_interrupted_exchange_without_an_answer_shows_what_was_asked_alone() -> None:
+    shown = render_entry({**exchange(1, "Hello"), "response": "", "interrupted": True}, None)
+    assert shown.splitlines()[1:] == ["user> Hello"]
+
+
 def test_an_update_a_state_and_summaries_say_what_they_are() -> None:
     told = note(1, "The lamp is on.\nIt is red.", time="2026-03-02T23:58:00.000000+09:00")
     assert render_entry(told, "notes") == (

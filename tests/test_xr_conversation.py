@@ -15,6 +15,8 @@ from fakes.clock import Clock
 from fakes.saver import SteeredSaver
 from fakes.voice import VoiceLayer
 from langchain_core.messages import AIMessageChunk, BaseMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 
 from xr_ai_conversation import ContextManager, Conversation, EmptyAnswerError
 from xr_ai_conversation.xr import (
@@ -74,7 +76,8 @@ class Stage:
         script: Script | ScriptedModel,
         clock: Clock,
         *,
-        saver: SteeredSaver | None = None,
+        saver: BaseCheckpointSaver[Any] | None = None,
+        summaries: ScriptedModel | None = None,
         agents: tuple[Agent, ...] = (),
         **options: Any,
     ) -> None:
@@ -83,7 +86,7 @@ class Stage:
         self.voice = self.runtime.register("voice", VoiceLayer())
         for number, agent in enumerate(agents):
             self.runtime.register(f"agent {number}", agent)
-        self.context = ContextManager(ScriptedModel(), clock=clock, checkpointer=saver)
+        self.context = ContextManager(summaries or ScriptedModel(), clock=clock, checkpointer=saver)
         self.talk = Conversation(
             self.model,
             context=self.context,
@@ -256,6 +259,47 @@ async def test_neither_a_piece_nor_the_end_waits_for_the_store_but_the_answer_do
         saver.open.set()
         await task
         assert await stage.exchanges() == [("Hi", "ab")]
+
+
+async def test_no_piece_no_end_and_no_answer_waits_for_a_compaction(clock: Clock) -> None:
+    begun, release = asyncio.Event(), asyncio.Event()
+
+    async def summarise(_: list[BaseMessage]) -> AsyncIterator[Piece]:
+        begun.set()
+        await release.wait()
+        yield "S"
+
+    async with Stage(says("x" * 900), clock, summaries=ScriptedModel(script=summarise)) as stage:
+        for number in range(12):
+            clock.move(seconds=1)
+            await stage.answer(turn(f"q{number}", f"t{number}"))
+        assert begun.is_set()
+        assert not any("Summary" in text for text in texts(stage.model.requests[-1]))
+        release.set()
+        await stage.context.settled()
+        await stage.answer(turn("and now?", "u"))
+        assert "summary> S" in texts(stage.model.requests[-1])[1]
+    assert len([out for out in stage.voice.outputs if out.final]) == 13
+
+
+async def test_history_sent_again_to_a_new_process_is_known_and_nothing_of_it_is_published(
+    clock: Clock,
+) -> None:
+    saver, history = InMemorySaver(), list[AgentExchange]()
+    async with Stage(says("x" * 900), clock, saver=saver) as stage:
+        for number in range(30):
+            clock.move(seconds=1)
+            result = await stage.answer(turn(f"q{number}", f"t{number}", exchanges=tuple(history[-20:])))
+            assert result.exchange is not None
+            history.append(result.exchange)
+            await stage.context.settled()
+        before = await stage.context.blocks("p")
+    summaries = ScriptedModel()
+    async with Stage(says("ok"), clock, saver=saver, summaries=summaries) as stage:
+        await stage.answer(turn("and?", "u", exchanges=tuple(history[-20:])))
+        assert await stage.context.blocks("p") == (*before, (await stage.context.blocks("p"))[-1])
+        assert stage.pieces() == [("ok", False), ("", True)]
+    assert summaries.requests == []
 
 
 async def test_what_is_published_sees_the_context_variables_of_the_caller(clock: Clock) -> None:
@@ -869,6 +913,29 @@ async def test_a_new_query_ends_the_answer_before_it_is_answered_itself(clock: C
         assert await stage.exchanges() == [("second", "ab")]
         await router.stop()
     assert [spoken.request for spoken in stage.voice.responses] == ["t1", "t2"]
+
+
+async def test_an_interruption_ends_the_answer_of_one_participant_only(clock: Clock) -> None:
+    go_on = asyncio.Event()
+
+    async def script(_: list[BaseMessage]) -> AsyncIterator[Piece]:
+        yield "a"
+        await go_on.wait()
+        yield "b"
+
+    async def output(*_: object) -> None: ...
+
+    async with Stage(script, clock) as stage:
+        router = AgentRouter({"talk": stage.talk}, NoDecisions(), output=output)  # type: ignore[arg-type]
+        tasks = [asyncio.create_task(router.handle(turn("Hi", "t", name))) for name in "pq"]
+        await stage.voice.heard(2)
+        await router.interrupt("p")
+        assert (await tasks[0]).outcome == "cancelled"
+        assert [spoken.open for spoken in stage.voice.responses if spoken.participant == "q"] == [True]
+        go_on.set()
+        assert (await tasks[1]).outcome == "answered"
+        assert (await stage.exchanges("p"), await stage.exchanges("q")) == ([], [("Hi", "ab")])
+        await router.stop()
 
 
 async def test_who_comes_under_the_id_of_a_departed_participant_finds_nothing(clock: Clock) -> None:
