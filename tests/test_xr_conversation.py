@@ -759,7 +759,7 @@ async def test_a_record_of_an_interrupted_answer_that_fails_does_not_hide_the_ca
 async def test_it_is_a_routable_agent_that_takes_every_turn_until_it_is_closed(clock: Clock) -> None:
     async with Stage(says("ok"), clock) as stage:
         assert isinstance(stage.talk, RoutableAgent)
-        assert stage.talk.routing.description
+        assert stage.talk.routing is None
         assert (await stage.talk.admit(turn())).disposition == "accept"
         await stage.talk.close()
         assert (await stage.talk.admit(turn())).disposition == "decline"

@@ -22,7 +22,6 @@ from xr_ai_conversation.xr import (
     DecisionQuestion,
     DecisionResult,
     DestinationResult,
-    NoRouteError,
     RoutableAgent,
     RoutingAid,
     Topic,
@@ -256,7 +255,7 @@ async def test_after_two_have_declined_the_default_gets_one_attempt() -> None:
     assert log == ["a admits hi", "b admits hi", "default admits hi"]
     assert desk.said == [("hi", "router", CANNOT)]
     assert result.outcome == "failed"
-    assert isinstance(result.error, NoRouteError)
+    assert isinstance(result.error, LookupError)
 
 
 async def test_an_accepting_default_answers_after_two_have_declined() -> None:

@@ -36,11 +36,6 @@ _LOG = logging.getLogger(__name__)
 _SOURCE = "conversation"
 """Who answers, where no router has given the name."""
 
-_ROUTING = RoutingAid(
-    "Holds a general conversation, and answers questions from what is known and remembered."
-)
-
-
 class Conversation(BaseConversation):
     """Answers participants, each from its own context: embedded, with `stream`, or routed, with `answer`.
 
@@ -52,7 +47,7 @@ class Conversation(BaseConversation):
         context: Keeps what is remembered; the application owns and closes it.
         instructions: The application's instructions, after the system prompt.
         system_prompt: Replaces the default system prompt entirely, also when empty; None keeps it.
-        routing: What a router chooses it by; None is a general description.
+        routing: What a router chooses it by; None is its name alone.
         runtime: Delivers the pieces of routed answers; `stream` does without.
         output_topic: Where they are published, such as `VOICE_OUTPUT_TOPIC`. It goes with `runtime`.
         record_interrupted: Record a cancelled answer too, with as much of it as had been given out, and marked as
@@ -84,13 +79,13 @@ class Conversation(BaseConversation):
         )
         if (runtime is None) != (output_topic is None):
             raise ValueError("runtime and output_topic go together: give both or neither")
-        self._routing = routing or _ROUTING
+        self._routing = routing
         self._runtime = runtime
         self._output_topic = output_topic
 
     @property
-    def routing(self) -> RoutingAid:
-        """What a router chooses it by."""
+    def routing(self) -> RoutingAid | None:
+        """What a router chooses it by; None is its name alone."""
         return self._routing
 
     async def admit(self, turn: AgentTurn) -> Admission:
