@@ -77,10 +77,11 @@ class Compactor:
     async def _job(self, participant_id: str, topic: str | None, until: str) -> None:
         """Compact a section up to an entry, in one request after the other."""
         with self._participants.using(participant_id) as participant:
-            epoch = participant.epoch
+            epoch, begun = participant.epoch, False
             try:
                 while until:
-                    until = await self._request(participant, topic, until, epoch)
+                    until = await self._request(participant, topic, until, epoch, begun=begun)
+                    begun = True
             except Exception as error:  # noqa: BLE001 - a store may raise anything; the entries stay
                 self._failed(participant, topic, type(error).__name__)
             await self._look_again(participant, topic, epoch)
@@ -99,16 +100,20 @@ class Compactor:
                 self.look_after(participant, context)
                 return
 
-    async def _request(self, participant: Participant, topic: str | None, until: str, epoch: int) -> str:
+    async def _request(
+        self, participant: Participant, topic: str | None, until: str, epoch: int, *, begun: bool
+    ) -> str:
         """Make one request and commit what comes of it; return up to where the next one is to go."""
-        async with self._participants.turns:
+        async with self._participants.turns, self._ledger.compacting(participant, topic):
             context = await self._ledger.read(participant)
+            if not begun and not due(context, topic, self._budgets):
+                return ""  # another process has done it meanwhile
             participant.failed[topic] = frozenset(entry["id"] for entry in section(context, topic)["entries"])
             result = await self._graph.ainvoke({"context": context, "topic": topic, "until": until})
-        if result["rejected"]:
-            self._failed(participant, topic, result["rejected"])
-            return ""
-        await self._ledger.commit(participant, "compact", result["context"], epoch)
+            if result["rejected"]:
+                self._failed(participant, topic, result["rejected"])
+                return ""
+            await self._ledger.commit(participant, "compact", result["context"], epoch)
         participant.failed.pop(topic, None)
         participant.failures.pop(topic, None)
         return str(result["until"])

@@ -136,7 +136,7 @@ class BaseConversation:
             async for mode, part in parts:
                 if mode == "custom":
                     yield part
-                else:  # what the node returns when the model has ended
+                elif "answer" in part:  # what the node returns when the model has ended
                     whole = True
         if not whole:
             if task and task.cancelling() > cancellations:

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from langgraph.checkpoint.memory import InMemorySaver
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from xr_ai_conversation.graph.build import NodeName, WholeGraph
 from xr_ai_conversation.graph.participants import Participant, Participants
@@ -19,6 +21,9 @@ from xr_ai_conversation.state.operations import Operation, fold
 _LOG = logging.getLogger(__name__)
 
 _COMMITS_BETWEEN_PRUNINGS = 10
+_PAUSES = wait_random_exponential(multiplier=0.1, max=1)
+_PATIENCE = stop_after_delay(5)
+"""A store that is away for longer is an error to whoever waits for the commit."""
 
 
 class Ledger:
@@ -89,14 +94,14 @@ class Ledger:
         async with participant.lock:
             if self._closed or (epoch is not None and epoch != participant.epoch):
                 return
-            async with self._store.exclusive(participant.id):
-                context = await self._current(participant)
-                changed = fold(context, operations)
-                if changed == context:
-                    return
-                await self._durable.aupdate_state(
-                    thread(participant.id), {"context": list(operations)}, as_node=node
-                )
+            # Tried again it changes nothing that a lost answer of the store had left in doubt.
+            async for attempt in AsyncRetrying(
+                retry=retry_if_exception(self._store.passing), wait=_PAUSES, stop=_PATIENCE, reraise=True
+            ):
+                with attempt:
+                    changed = await self._write(participant, node, operations)
+            if changed is None:
+                return
             if self._owns_store:
                 participant.context = changed
             participant.commits += 1
@@ -104,13 +109,30 @@ class Ledger:
             self._participants.start(self._prune(participant.id), "prune a thread")
         self._changed(participant, changed)
 
+    async def _write(
+        self, participant: Participant, node: NodeName, operations: Sequence[Operation]
+    ) -> ParticipantContext | None:
+        """Return the changed context; None if nothing is to be changed."""
+        async with self._store.exclusive(participant.id):
+            context = await self._current(participant)
+            changed = fold(context, operations)
+            if changed == context:
+                return None
+            values = {"context": list(operations)}
+            await self._durable.aupdate_state(thread(participant.id), values, as_node=node)
+            return changed
+
     async def _current(self, participant: Participant) -> ParticipantContext:
         """Return the context to be changed, whose next checkpoint will sort after it."""
         if self._owns_store:
             return participant.context or empty()
         head = await self._store.head(participant.id)
-        sort_after(head)
+        sort_after(head.checkpoint_id)
         return _loaded(participant, head.context)
+
+    def compacting(self, participant: Participant, topic: str | None) -> AbstractAsyncContextManager[None]:
+        """Keep other processes from asking for a summary of a section meanwhile."""
+        return self._store.compacting(participant.id, topic)
 
     async def forget(self, participant: Participant) -> None:
         """Delete all that is stored of a participant."""

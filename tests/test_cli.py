@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import logging
 import os
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import pytest
 from fakes.chat import Piece, Script, ScriptedModel, replies, says, texts
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
@@ -30,9 +31,11 @@ from rich.console import Console
 
 from xr_ai_conversation.cli import main, piped, terminal
 from xr_ai_conversation.cli.database import look_up
+from xr_ai_conversation.cli.pictures import remembered, show_messages
 from xr_ai_conversation.cli.screen import Notices, harmless
 from xr_ai_conversation.cli.session import Session, session
-from xr_ai_conversation.cli.settings import Endpoint, Settings
+from xr_ai_conversation.cli.settings import Endpoint, Settings, Topic
+from xr_ai_conversation.cli.wrapping import Wrapping, wrapped
 from xr_ai_conversation.state.context import ParticipantContext
 
 _COMMAND = (sys.executable, "-c", "from xr_ai_conversation.cli import main; main()")
@@ -143,19 +146,50 @@ def test_a_stored_topic_need_not_be_named_again(run: Command) -> None:
     assert len(run.stored()["topics"]["news"]["entries"]) == 2
 
 
+def test_a_chat_without_topics_has_the_topic_notes(run: Command) -> None:
+    assert run.chat("/note The pump is off\n/note notes It is on\n").err == "Noted on notes.\n" * 2
+    entries = run.stored()["topics"]["notes"]["entries"]
+    assert [entry.get("text") for entry in entries] == ["The pump is off", "It is on"]
+
+
+def test_a_chat_with_topics_given_or_stored_has_no_topic_notes(run: Command) -> None:
+    given = run.chat("/note Kitchen\n/help\n", "--topic", "place")
+    stored = run.chat("/note Garden\n/help\n")
+    for result in (given, stored):
+        assert result.err.startswith("Noted on place.\n") and result.err.endswith("\n\ntopics: place\n")
+
+
+def test_a_note_without_a_topic_goes_to_the_only_incremental_one(run: Command) -> None:
+    result = run.chat(
+        "/note Rain from noon\n/note place Kitchen\n", "--topic", "news", "--topic", "place:summary"
+    )
+    assert result.err == "Noted on news.\nNoted on place.\n"
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("/note wether Rain", "no topic 'wether', only 'weather'"),
+        ("/note wether Rain", "no topic 'wether': begin the note with one of 'news', 'weather'"),
         ("/note weather", "has no text"),
         ("/note", "/note TOPIC TEXT"),
         ("/nte weather Rain", "no command /nte"),
     ],
 )
 def test_a_line_that_cannot_be_done_ends_a_piped_session(run: Command, line: str, words: str) -> None:
-    result = run.chat(f"first\n{line}\nlast\n", "--topic", "weather")
+    result = run.chat(f"first\n{line}\nlast\n", "--topic", "news", "--topic", "weather")
     assert (result.code, result.out) == (1, "You said: first\n")
     assert one_sentence(result.err) and words in result.err
+
+
+@pytest.mark.parametrize(("stored", "given"), [("place:summary", "place"), ("place", "place:summary")])
+def test_a_topic_that_is_stored_as_one_of_the_other_kind_is_a_wrong_option(
+    run: Command, stored: str, given: str
+) -> None:
+    run.chat("/note place Kitchen\n", "--topic", stored)
+    for command in (("chat", "--model", "scripted"), ("show",), ("prompt", "hi")):
+        result = run(*command, "--topic", given)
+        assert (result.code, result.out) == (2, "") and one_sentence(result.err)
+        assert f"--topic {given} does not fit" in result.err and f"give --topic {stored}, or" in result.err
 
 
 def test_a_path_is_no_command(run: Command) -> None:
@@ -165,6 +199,7 @@ def test_a_path_is_no_command(run: Command) -> None:
 def test_quit_and_help_go_to_standard_error_and_quit_ends_the_session(run: Command) -> None:
     result = run.chat("/help\n/quit\nunread\n")
     assert (result.code, result.out) == (0, "") and "/note TOPIC TEXT" in result.err
+    assert result.err.endswith("topics: notes\n")
 
 
 def test_instructions_stand_in_the_system_message(run: Command) -> None:
@@ -201,6 +236,15 @@ def test_an_empty_answer_is_an_error(run: Command) -> None:
     assert result.code == 1 and one_sentence(result.err) and "empty answer" in result.err
 
 
+def test_an_answer_that_was_cut_off_is_said_to_be_stored_as_it_stands(run: Command) -> None:
+    run.model.script = says(AIMessageChunk(content="half", response_metadata={"finish_reason": "length"}))
+    result = run.chat("hi\n")
+    assert (result.code, result.out) == (0, "half\n")
+    assert result.err == "the answer was cut off; it is stored as it stands\n"
+    (entry,) = run.stored()["dialogue"]["entries"]
+    assert entry.get("response") == "half"
+
+
 # Looking, and forgetting
 
 
@@ -215,9 +259,18 @@ def test_prompt_prints_the_three_messages_that_the_request_would_send(run: Comma
     assert len(run.model.requests) == calls
 
 
-def test_prompt_of_nobody_is_the_time_and_the_request_and_makes_no_file(run: Command) -> None:
-    assert "Recorded context" not in run("prompt", "hi").out
-    assert not run.database.exists()
+def test_prompt_of_nobody_is_the_time_and_the_request(run: Command) -> None:
+    run.chat("kept\n", "--participant", "bob")
+    result = run("prompt", "hi")
+    assert result.code == 0 and "Recorded context" not in result.out
+
+
+def test_prompt_breaks_lines_between_words_on_a_terminal_only() -> None:
+    messages = [SystemMessage("one two three four"), HumanMessage("five"), HumanMessage("six")]
+    for is_terminal, shown in ((True, "one two \nthree four\n"), (False, "one two three four\n")):
+        screen = io.StringIO()
+        show_messages(Console(file=screen, width=10, force_terminal=is_terminal, color_system=None), messages)
+        assert shown in screen.getvalue()
 
 
 def summarised(messages: list[BaseMessage]) -> str:
@@ -248,8 +301,32 @@ def test_show_tells_summary_from_verbatim_with_bytes_budgets_and_spans(run: Comm
 
 
 def test_show_of_nobody_says_so_in_a_sentence(run: Command) -> None:
+    run.chat("kept\n")
     result = run("show", "--participant", "bob")
     assert result == Result(0, f"Nothing is stored of 'bob' in {run.database}.\n", "")
+
+
+@pytest.mark.parametrize("command", [("show",), ("prompt", "hi"), ("clear",)])
+def test_before_the_first_chat_nothing_is_stored_and_no_file_is_made(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr("xr_ai_conversation.cli.commands.default_path", lambda: tmp_path / "new" / "x.db")
+    main(command)
+    assert re.search("Nothing is stored of 'me'|Current time", capsys.readouterr().out)
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_remembered_tells_a_summary_from_what_is_verbatim(run: Command) -> None:
+    assert remembered(run.stored()) == "0 exchanges remembered"
+    run.chat("hi\n")
+    assert remembered(run.stored()) == "1 exchange remembered"
+    asyncio.run(compacted(Settings("bob", run.database, (), 700, 4_000)))
+    assert re.fullmatch(
+        r"\d exchanges? and a summary of earlier ones remembered", remembered(run.stored("bob"))
+    )
 
 
 def test_clear_forgets_one_participant_and_no_other(run: Command) -> None:
@@ -317,6 +394,29 @@ def test_a_model_that_is_not_named_is_a_wrong_option(
     assert exit_.value.code == 2 and one_sentence(capsys.readouterr().err)
 
 
+def test_a_base_url_without_a_scheme_is_a_wrong_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--model", "m", "--base-url", "localhost:8000/v1")
+    with pytest.raises(SystemExit) as exit_:
+        main(["chat", "--db", str(tmp_path / "x.db"), *arguments])
+    said = capsys.readouterr().err
+    assert exit_.value.code == 2 and one_sentence(said)
+    assert "'localhost:8000/v1': put http:// before it" in said
+
+
+@pytest.mark.parametrize("command", [("show",), ("prompt", "hi"), ("clear",)])
+@pytest.mark.parametrize("name", ["x.db", "missing/x.db"])
+def test_a_database_that_is_not_there_is_a_wrong_option_and_is_not_made(
+    run: Command, tmp_path: Path, command: tuple[str, ...], name: str
+) -> None:
+    run.database = tmp_path / name
+    result = run(*command)
+    assert (result.code, result.out) == (2, "") and one_sentence(result.err)
+    assert f"there is no file '{run.database}'" in result.err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     "command", [("chat", "--model", "scripted"), ("show",), ("prompt", "hi"), ("clear",)]
 )
@@ -335,6 +435,36 @@ def test_a_place_where_no_file_can_be_is_one_sentence_and_code_1(run: Command, t
     run.database = tmp_path / "file" / "below" / "contexts.db"
     result = run.chat("hi\n")
     assert (result.code, result.out) == (1, "") and one_sentence(result.err)
+    assert "a part of its path is no directory" in result.err
+
+
+@pytest.mark.parametrize(
+    "command", [("chat", "--model", "scripted"), ("show",), ("prompt", "hi"), ("clear",)]
+)
+def test_a_file_that_may_not_be_read_is_one_sentence_and_code_1(
+    run: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    run.chat("hi\n")
+    monkeypatch.setattr(Path, "open", refuse)  # tests may run as root, to whom nothing is refused
+    result = run(*command)
+    assert (result.code, result.out) == (1, "") and one_sentence(result.err)
+    assert "permission denied" in result.err
+
+
+@pytest.mark.parametrize("command", [("chat", "--model", "m"), ("show",)])
+def test_a_directory_is_one_sentence_and_nothing_else(tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        (*_COMMAND, *command, "--db", str(tmp_path)),
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OPENAI_API_KEY": "none"},
+    )
+    assert (done.returncode, done.stdout) == (1, "") and one_sentence(done.stderr)
+    assert "it is a directory" in done.stderr
 
 
 def test_a_damaged_context_is_one_sentence_and_can_be_forgotten(
@@ -381,7 +511,8 @@ async def at_terminal(
     """Run an interactive session whose keys are sent by the test."""
     screen = io.StringIO()
     console = Console(file=screen, width=100)
-    settings = Settings("me", database, (("weather", "incremental"),), 8_000, 4_000)
+    topics: tuple[Topic, ...] = (("weather", "incremental"), ("news", "incremental"))
+    settings = Settings("me", database, topics, 8_000, 4_000)
     async with session(settings, ScriptedModel(script=script)) as mine:
         with (
             create_pipe_input() as keys,
@@ -422,12 +553,64 @@ async def test_ctrl_c_during_an_answer_cancels_it_keeps_the_session_and_records_
     assert "cancelled" in screen()
 
 
-@pytest.mark.parametrize("keys", ["\x03", "\x04", "/quit\r", "typed\x03\x03", "typed\x03\x04"])
-async def test_ctrl_c_at_an_empty_prompt_ctrl_d_and_quit_leave(tmp_path: Path, keys: str) -> None:
+@pytest.mark.parametrize("keys", ["\x04", "/quit\r", "typed\x03\x04"])
+async def test_ctrl_d_and_quit_leave_and_ctrl_c_drops_what_is_typed(tmp_path: Path, keys: str) -> None:
     async with at_terminal(tmp_path / "x.db", says("never asked")) as (pipe, _, screen, task):
         pipe.send_text(keys)
         await task
     assert screen() == ""
+
+
+async def test_ctrl_c_at_an_empty_prompt_tells_that_ctrl_d_leaves(tmp_path: Path) -> None:
+    async with at_terminal(tmp_path / "x.db", says("never asked")) as (pipe, _, screen, task):
+        pipe.send_text("\x03\x03\x04")
+        await task
+    assert screen() == "Ctrl-D leaves\n\n" * 2
+
+
+async def test_help_lists_the_topics(tmp_path: Path) -> None:
+    async with at_terminal(tmp_path / "x.db", says("never asked")) as (pipe, _, screen, task):
+        pipe.send_text("/help\r\x04")
+        await task
+    assert screen().endswith("\ntopics: weather, news\n\n")
+
+
+async def test_an_answer_is_broken_between_words_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(terminal, "line_width", lambda: 10)
+    async with at_terminal(tmp_path / "x.db", says("one tw", "o thr", "ee four ", "\n")) as (
+        keys,
+        _,
+        _,
+        task,
+    ):
+        keys.send_text("go\r\x04")
+        await task
+    assert capsys.readouterr().out == "one two\nthree four\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one two three", "one two\nthree"),
+        ("1234567890 x", "1234567890\nx"),
+        ("one  two\n\n  three four five", "one  two\n\n  three\nfour five"),
+        ("a\tb c d", "a\tb\nc d"),
+        ("an incomprehensible word", "an\nincomprehensible\nword"),
+        ("ab 中文中文中文", "ab 中文中\n文中文"),
+        ("", ""),
+        ("end \n", "end"),
+    ],
+)
+def test_a_line_is_broken_before_the_word_that_does_not_fit(text: str, shown: str) -> None:
+    for cut in range(len(text) + 1):
+        lines = Wrapping(10)
+        assert lines.feed(text[:cut]) + lines.feed(text[cut:]) + lines.end() == shown
+
+
+def test_what_goes_into_a_file_is_not_broken() -> None:
+    assert wrapped("word " * 100 + "end\n") == "word " * 100 + "end"
 
 
 async def test_an_error_on_a_terminal_is_said_and_the_session_goes_on(
@@ -445,7 +628,9 @@ async def test_an_error_on_a_terminal_is_said_and_the_session_goes_on(
         await task
     assert capsys.readouterr().out == "whole\n"
     said = [line for line in screen().splitlines() if line]
-    assert "cannot be reached" in said[0] and "no topic 'wether'" in said[1] and said[2] == "noted on weather"
+    assert (
+        "cannot be reached" in said[0] and "no topic 'wether'" in said[1] and said[-1] == "noted on weather"
+    )
 
 
 def test_a_warning_waits_for_the_end_of_an_answer() -> None:

@@ -364,6 +364,7 @@ async def test_two_managers_on_one_store_see_what_the_other_commits(open_saver: 
         assert len(await other.blocks("p")) == 1
 
 
+@pytest.mark.parametrize("open_saver", ["memory", "sqlite"], indirect=True)
 async def test_a_summary_of_a_slower_manager_is_dropped_if_its_entries_are_gone(
     open_saver: OpenSaver,
 ) -> None:
@@ -387,6 +388,38 @@ async def test_a_summary_of_a_slower_manager_is_dropped_if_its_entries_are_gone(
         summary = (await one.snapshot("p"))["dialogue"]["summary"]
         assert summary is not None
         assert summary["text"] == "quick"
+
+
+@pytest.mark.parametrize("open_saver", ["postgres"], indirect=True)
+async def test_on_postgres_one_manager_compacts_a_section_and_the_others_see_it(
+    open_saver: OpenSaver,
+) -> None:
+    begun, release = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: object) -> str:
+        begun.set()
+        await release.wait()
+        return "slow"
+
+    model = ScriptedModel(script=replies(slow))
+    async with (
+        open_saver() as first,
+        open_saver() as second,
+        manager(first, model) as one,
+        manager(second, model) as other,
+    ):
+        await live(one, 7)
+        await begun.wait()
+        waiting = asyncio.create_task(other.settled("p"))
+        await other.update("p", "notes", "nobody waits for it")
+        assert not waiting.done()
+        release.set()
+        await one.settled()
+        await waiting
+        assert len(model.requests) == 1
+        summary = (await other.snapshot("p"))["dialogue"]["summary"]
+        assert summary is not None
+        assert summary["text"] == "slow"
 
 
 async def test_the_clock_may_go_back_and_forth(open_saver: OpenSaver, clock: Clock) -> None:

@@ -22,7 +22,7 @@ BELOW = {
     "state": {"state"},
     "nodes": {"nodes", "state"},
     "graph": {"graph", "nodes", "state"},
-    "models": {"models", "state"},
+    "models": {"models", "nodes", "state"},
     "xr": {"xr", "graph", "nodes", "state"},
 }
 
@@ -70,7 +70,9 @@ def test_the_public_names_are_sorted_and_there() -> None:
 
 def test_every_file_says_its_licence() -> None:
     files = [
-        path for folder in (*FOLDERS, "src", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")
+        path
+        for folder in (*FOLDERS, "src", "tests", "benchmarks", "examples")
+        for path in (ROOT / folder).rglob("*.py")
     ]
     assert len(files) > 40
     for path in files:

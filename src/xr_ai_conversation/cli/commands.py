@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from xr_ai_conversation.cli.database import default_path, forget, look_up
+from xr_ai_conversation.cli.database import default_path, exists, forget, look_up
 from xr_ai_conversation.cli.errors import Failure, explained
 from xr_ai_conversation.cli.screen import Notices, is_terminal, unechoed
 from xr_ai_conversation.cli.settings import Endpoint, Settings, Topic, check_participant, topic_of
@@ -29,6 +29,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 def _database(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path:
     return (path or default_path()).absolute()
+
+
+def _database_there(context: click.Context, option: click.Parameter, path: Path | None) -> Path:
+    if path and not exists(path):
+        raise click.BadParameter(f"there is no file {str(path)!r}.")
+    return _database(context, option, path)
 
 
 def _topics(_context: click.Context, _option: click.Parameter, given: Sequence[str]) -> tuple[Topic, ...]:
@@ -44,19 +50,22 @@ def _options(*options: Callable[[_F], _F]) -> Callable[[_F], _F]:
     return decorate
 
 
-_whose = _options(
-    click.option("--participant", default="me", show_default=True, help="Whose context it is."),
-    click.option(
-        "--db",
-        "database",
-        metavar="FILE",
-        type=click.Path(path_type=Path, readable=False),
-        envvar="XR_AI_CONVERSATION_DB",
-        show_envvar=True,
-        callback=_database,
-        help="SQLite file that keeps the contexts; by default in this user's data directory.",
-    ),
-)
+def _whose(database: Callable[[click.Context, click.Parameter, Path | None], Path]) -> Callable[[_F], _F]:
+    return _options(
+        click.option("--participant", default="me", show_default=True, help="Whose context it is."),
+        click.option(
+            "--db",
+            "database",
+            metavar="FILE",
+            type=click.Path(path_type=Path, readable=False),
+            envvar="XR_AI_CONVERSATION_DB",
+            show_envvar=True,
+            callback=database,
+            help="SQLite file that keeps the contexts; by default in this user's data directory.",
+        ),
+    )
+
+
 _kept = _options(
     click.option(
         "--topic",
@@ -65,7 +74,8 @@ _kept = _options(
         multiple=True,
         callback=_topics,
         help="Topic that notes are published on: they add up, or with :summary each replaces the last. "
-        "May be given several times; topics that are stored already need not be given.",
+        "May be given several times; topics that are stored already need not be given. "
+        'If there is none of either, it is "notes".',
     ),
     click.option(
         "--dialogue-budget",
@@ -103,7 +113,7 @@ def commands(context: click.Context) -> None:
 
 
 @commands.command()
-@_whose
+@_whose(_database)
 @click.option(
     "--model", metavar="NAME", help="Model of an OpenAI-compatible server, instead of the embedded one."
 )
@@ -119,7 +129,8 @@ def chat(model: str | None, base_url: str | None, **options: Any) -> None:  # An
     If standard input is no terminal, each of its lines is a request, and only the answers are written to
     standard output, each when it is complete. There the first error ends the session.
 
-    The line "/note TOPIC TEXT" publishes an update on a topic, "/quit" leaves.
+    The line "/note TOPIC TEXT" publishes an update on a topic, "/quit" leaves. TOPIC may be left out if there
+    is only one whose notes add up.
     """
     from rich.console import Console
 
@@ -136,7 +147,7 @@ def chat(model: str | None, base_url: str | None, **options: Any) -> None:  # An
 
 
 @commands.command()
-@_whose
+@_whose(_database_there)
 @_kept
 def show(**options: Any) -> None:  # Any: as click parsed them
     """Show what is remembered: each section against its budget, what is summary and what verbatim."""
@@ -149,16 +160,17 @@ def show(**options: Any) -> None:  # Any: as click parsed them
     settings.check()
     with explained(settings.database):
         context = asyncio.run(look_up(settings.database, settings.participant))
+    budgets = settings.budgets(context)
     if context == empty():
         click.echo(f"Nothing is stored of {settings.participant!r} in {settings.database}.")
         return
     console = Console(highlight=False)
     console.print(f"{settings.participant}, stored in {settings.database}\n", style="dim", markup=False)
-    show_context(console, context, settings.budgets(context))
+    show_context(console, context, budgets)
 
 
 @commands.command()
-@_whose
+@_whose(_database_there)
 @_instructions
 @_kept
 @click.argument("request")
@@ -189,7 +201,7 @@ def prompt(request: str, **options: Any) -> None:  # Any: as click parsed them
 
 
 @commands.command()
-@_whose
+@_whose(_database_there)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clear(participant: str, database: Path, yes: bool) -> None:
     """Forget everything of a participant; on a terminal it asks first."""
@@ -215,14 +227,24 @@ async def _chat(settings: Settings, endpoint: Endpoint | None, console: Console,
             mine = await stack.enter_async_context(session(settings, model))
         if is_terminal():
             from xr_ai_conversation.cli import terminal
+            from xr_ai_conversation.cli.pictures import remembered
 
-            header = (_name(model), f"stored in {_short(settings.database)}", terminal.KEYS)
-            console.print(" \N{MIDDLE DOT} ".join(header) + "\n", style="dim", markup=False)
+            dialogue = remembered(await mine.context.snapshot(mine.participant))
+            for header in (
+                (_name(model), f"stored in {_short(settings.database)}"),
+                (dialogue, f"topics: {mine.topics}", terminal.KEYS),
+            ):
+                console.print(" \N{MIDDLE DOT} ".join(header), style="dim", markup=False)
+            console.print()
             await terminal.converse(mine, console, notices)
         else:
             from xr_ai_conversation.cli import piped
+            from xr_ai_conversation.cli.wrapping import wrapped
 
-            await piped.converse(mine, piped.lines(), click.echo, partial(click.echo, err=True))
+            def say(answer: str) -> None:
+                click.echo(wrapped(answer))
+
+            await piped.converse(mine, piped.lines(), say, partial(click.echo, err=True))
 
 
 def _short(path: Path) -> Path:

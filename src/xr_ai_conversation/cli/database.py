@@ -70,7 +70,7 @@ async def look_up(path: Path, participant: str) -> ParticipantContext:
     """
     from xr_ai_conversation.state.context import empty
 
-    if not _exists(path):
+    if not exists(path):
         return empty()
     async with opened(path) as saver:
         return await stored(saver, participant)
@@ -84,7 +84,7 @@ async def forget(path: Path, participant: str) -> bool:
     """
     from xr_ai_conversation.graph.stores import store_of
 
-    if not _exists(path):
+    if not exists(path):
         return False
     async with opened(path) as saver:
         store = store_of(saver)
@@ -98,15 +98,22 @@ def _make(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
+        # a connection that cannot open its file leaves a thread behind, which prints a traceback
+        path.open("rb").close()
     except OSError as error:
         raise DatabaseFailure(path, error) from error
 
 
-def _exists(path: Path) -> bool:
+def exists(path: Path) -> bool:
+    """Tell whether there is a file.
+
+    Raises:
+        DatabaseFailure: It cannot be told.
+    """
     try:
         return path.exists()
     except OSError as error:
         raise DatabaseFailure(path, error) from error
 
 
-__all__ = ["default_path", "forget", "look_up", "opened", "stored"]
+__all__ = ["default_path", "exists", "forget", "look_up", "opened", "stored"]

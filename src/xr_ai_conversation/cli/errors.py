@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,11 @@ from pathlib import Path
 
 import click
 
+_FILE_REASONS = {
+    errno.EEXIST: "a part of its path is no directory",
+    errno.EISDIR: "it is a directory",
+    errno.ENOTDIR: "a part of its path is no directory",
+}
 _DATABASE_REASONS = {
     sqlite3.SQLITE_BUSY: "another program has locked it",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened, check the path and its permissions",
@@ -40,7 +46,7 @@ class DatabaseFailure(Failure):
 
     def __init__(self, path: Path, error: OSError | sqlite3.Error) -> None:
         if isinstance(error, OSError):
-            reason = (error.strerror or type(error).__name__).lower()
+            reason = _FILE_REASONS.get(error.errno or 0) or (error.strerror or type(error).__name__).lower()
         else:
             # the lowest byte is the primary code; errors of the sqlite3 module itself have none
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -37,6 +37,12 @@ _BAR_CELLS = 24
 _ROLES = ("system", "user: the context", "user: the request")
 
 
+def remembered(context: ParticipantContext) -> str:
+    """Return in a few words how much of the dialogue is stored."""
+    summary = " and a summary of earlier ones" if context["dialogue"]["summary"] else ""
+    return f"{_counted(len(context['dialogue']['entries']), 'exchange')}{summary} remembered"
+
+
 def show_messages(console: Console, messages: Sequence[BaseMessage]) -> None:
     """Print the messages of an answer request under their roles.
 
@@ -47,7 +53,10 @@ def show_messages(console: Console, messages: Sequence[BaseMessage]) -> None:
     for role, message in zip(_ROLES, messages, strict=True):
         console.rule(Text(role, style="bold"), align="left", style="dim")
         text = str(message.content)
-        console.out(harmless(text) if console.is_terminal else text, highlight=False)
+        if console.is_terminal:
+            console.print(Text(harmless(text)))
+        else:
+            console.out(text, highlight=False)
 
 
 def show_context(console: Console, context: ParticipantContext, budgets: Budgets) -> None:
@@ -162,4 +171,4 @@ def _counted(count: int, unit: str) -> str:
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
-__all__ = ["show_context", "show_messages"]
+__all__ = ["remembered", "show_context", "show_messages"]

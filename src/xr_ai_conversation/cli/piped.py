@@ -12,7 +12,7 @@ from contextlib import aclosing
 
 from xr_ai_conversation.cli.errors import Failure
 from xr_ai_conversation.cli.screen import STANDARD_INPUT
-from xr_ai_conversation.cli.session import HELP, Session, action_of
+from xr_ai_conversation.cli.session import Session, action_of
 
 
 async def lines(descriptor: int = STANDARD_INPUT) -> AsyncIterator[str]:
@@ -81,7 +81,7 @@ async def converse(
             case "note":
                 tell(f"Noted on {await session.note(text)}.")
             case "help":
-                tell(HELP)
+                tell(session.help)
             case "quit":
                 return
 

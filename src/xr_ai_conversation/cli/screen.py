@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 STANDARD_INPUT = 0
 """The file descriptor; reading it directly does not depend on what stands for it in `sys`."""
 
+_ANSWERS = "xr_ai_conversation.nodes.answer"
+"""The logger whose one warning is that an answer was cut off."""
+
+_CUT_OFF = "the answer was cut off; it is stored as it stands"
+
 
 def is_terminal() -> bool:
     """Tell whether a person types into standard input."""
@@ -51,7 +56,8 @@ class Notices(logging.Handler):
         if self._held is not None:
             self._held.append(record)
         else:
-            text = Text(harmless(self.format(record)), style="dim")
+            said = _CUT_OFF if record.name == _ANSWERS else harmless(self.format(record))
+            text = Text(said, style="dim")
             if self._console.is_terminal:  # no more than a line
                 self._console.print(text, no_wrap=True, overflow="ellipsis")
             else:

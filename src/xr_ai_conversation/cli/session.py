@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from xr_ai_conversation.cli.database import opened, stored
 from xr_ai_conversation.cli.errors import Failure
-from xr_ai_conversation.cli.settings import Settings
+from xr_ai_conversation.cli.settings import Settings, spelled
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from xr_ai_conversation import ContextManager, Conversation
     from xr_ai_conversation.state.compaction import CompactionPrompts
 
-HELP = """\
+_HELP = """\
 /note TOPIC TEXT  publish an update on a topic
+/note TEXT        the same on the only topic whose notes add up
 /help             show this
 /quit             leave, as Ctrl-D does
-Ctrl-C            stop an answer, of which nothing is remembered then"""
+Ctrl-C            stop an answer, of which nothing is remembered then
+
+topics: """
 
 Action: TypeAlias = Literal["nothing", "ask", "note", "help", "quit"]
 
@@ -62,30 +65,48 @@ class Session:
         """Return the answer to a request, piece by piece; errors are those of `Conversation.stream`."""
         return self.conversation.stream(self.participant, request)
 
+    @property
+    def topics(self) -> str:
+        """The topics that notes are published on, as they are written on the command line."""
+        budgets = self.context.budgets
+        incremental = [spelled((name, "incremental")) for name in budgets.incremental]
+        return ", ".join(incremental + [spelled((name, "summary")) for name in budgets.summary])
+
+    @property
+    def help(self) -> str:
+        """What can be typed."""
+        return _HELP + self.topics
+
     async def note(self, text: str) -> str:
         """Publish an update, given as a topic and its text.
+
+        A text that begins with no topic goes to the incremental topic, if there is exactly one.
 
         Returns:
             The topic.
 
         Raises:
-            Failure: The topic is not configured, or there is no text.
+            Failure: There is no text, or it is not clear on which topic it is.
         """
         from xr_ai_conversation.state.text import visible
 
+        if not visible(text):
+            raise Failure("A note is written /note TEXT or /note TOPIC TEXT.")
         budgets = self.context.budgets
         topics = (*budgets.incremental, *budgets.summary)
         # a topic's name may hold spaces, and may begin with another one's
         for topic in sorted(topics, key=len, reverse=True):
             if text == topic or text.startswith(f"{topic} "):
+                update = text.removeprefix(topic).strip()
                 break
         else:
-            if not text:
-                raise Failure("A note is written /note TOPIC TEXT.")
-            name = text.split()[0]
-            known = f", only {', '.join(map(repr, topics))}" if topics else ""
-            raise Failure(f"There is no topic {name!r}{known}: start with --topic to add it.")
-        update = text.removeprefix(topic).strip()
+            if len(budgets.incremental) != 1:
+                known = ", ".join(map(repr, topics))
+                raise Failure(
+                    f"There is no topic {text.split()[0]!r}: begin the note with one of {known}, "
+                    "or start with --topic to add another."
+                )
+            (topic,), update = budgets.incremental, text
         if not visible(update):
             raise Failure(f"The note on {topic!r} has no text.")
         await self.context.update(self.participant, topic, update)
@@ -136,4 +157,4 @@ async def _models(
             yield embedded.answers, embedded.summaries, embedded.prompts
 
 
-__all__ = ["HELP", "Action", "Session", "action_of", "session"]
+__all__ = ["Action", "Session", "action_of", "session"]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["incremental", "summary"]
 Topic: TypeAlias = tuple[str, Kind]
 
+_DEFAULT_TOPIC: Topic = ("notes", "incremental")
 _KINDS: dict[str, Kind] = {"incremental": "incremental", "summary": "summary"}
 _COMPACTION_INPUT_BYTES = 12_000
 _OPTIONS = {
@@ -46,15 +47,17 @@ class Settings:
     def budgets(self, context: ParticipantContext | None = None) -> Budgets:
         """Return the budgets of the dialogue, of the topics given and of those that are stored.
 
+        If there are none of either, there is the topic "notes".
+
         Args:
-            context: What is stored of the participant. A topic that is given is of the kind given.
+            context: What is stored of the participant.
 
         Raises:
-            click.UsageError: A topic or a budget cannot be.
+            click.UsageError: A topic or a budget cannot be, or a topic is stored as one of the other kind.
         """
         from xr_ai_conversation.state.budgets import REQUEST_MARGIN, Budgets
 
-        topics = (*self.topics, *_stored_topics(context, {name for name, _ in self.topics}))
+        topics = _with_stored(self.topics, context) or (_DEFAULT_TOPIC,)
         least_input = max(self.dialogue_budget, self.topic_budget) // 2 + 1 + REQUEST_MARGIN
         try:
             return Budgets.of(
@@ -89,10 +92,14 @@ class Endpoint:
         """Return the chat model.
 
         Raises:
-            click.UsageError: No model is named, or OpenAI is meant and there is no key.
+            click.UsageError: No model is named, OpenAI is meant and there is no key, or the URL has no scheme.
         """
         from xr_ai_conversation.models import openai_model
 
+        if self.base_url and not self.base_url.lower().startswith(("http://", "https://")):
+            raise click.UsageError(
+                f"--base-url must begin with http:// or https://, got {self.base_url!r}: put http:// before it."
+            )
         try:
             return openai_model(self.model, base_url=self.base_url)
         except ValueError as error:
@@ -126,18 +133,29 @@ def topic_of(text: str) -> Topic:
     )
 
 
+def spelled(topic: Topic) -> str:
+    """Return how a topic is written on the command line, as `topic_of` reads it."""
+    name, kind = topic
+    return f"{name}:{kind}" if kind == "summary" or ":" in name else name
+
+
 def _of_kind(kind: Kind, topics: Iterable[Topic]) -> list[str]:
     return [name for name, its_kind in topics if its_kind == kind]
 
 
-def _stored_topics(context: ParticipantContext | None, given: set[str]) -> list[Topic]:
+def _with_stored(given: tuple[Topic, ...], context: ParticipantContext | None) -> tuple[Topic, ...]:
     if context is None:
-        return []
-    incremental: list[Topic] = [(name, "incremental") for name in context["topics"] if name not in given]
-    states: list[Topic] = [
-        (name, "summary") for name in context["states"] if name not in given | set(context["topics"])
-    ]
-    return incremental + states
+        return given
+    stored: dict[str, Kind] = dict.fromkeys(context["states"], "summary")
+    stored |= dict.fromkeys(context["topics"], "incremental")
+    for name, kind in given:
+        # what is stored would not be seen under the other kind
+        if (its_kind := stored.pop(name, kind)) != kind:
+            raise click.UsageError(
+                f"--topic {spelled((name, kind))} does not fit what is stored, where {name!r} is {its_kind}: "
+                f"give --topic {spelled((name, its_kind))}, or leave it out."
+            )
+    return *given, *stored.items()
 
 
-__all__ = ["Endpoint", "Kind", "Settings", "Topic", "check_participant", "topic_of"]
+__all__ = ["Endpoint", "Kind", "Settings", "Topic", "check_participant", "spelled", "topic_of"]

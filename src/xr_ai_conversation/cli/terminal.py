@@ -19,7 +19,8 @@ from rich.console import Console
 
 from xr_ai_conversation.cli.errors import explained
 from xr_ai_conversation.cli.screen import Notices, harmless, unechoed
-from xr_ai_conversation.cli.session import HELP, Session, action_of
+from xr_ai_conversation.cli.session import Session, action_of
+from xr_ai_conversation.cli.wrapping import Wrapping, line_width
 
 KEYS = "Ctrl-D leaves, /help tells more"
 
@@ -45,9 +46,9 @@ async def converse(session: Session, console: Console, notices: Notices) -> None
             except EOFError:
                 return
             except KeyboardInterrupt:
-                if prompt.default_buffer.text:
-                    continue
-                return
+                if not prompt.default_buffer.text:
+                    console.print("Ctrl-D leaves\n", style="dim")
+                continue
             try:
                 action, text = action_of(line)
                 with explained(session.database):
@@ -57,7 +58,7 @@ async def converse(session: Session, console: Console, notices: Notices) -> None
                         case "note":
                             console.print(f"noted on {await session.note(text)}\n", style="dim", markup=False)
                         case "help":
-                            console.print(f"{HELP}\n", style="dim", markup=False)
+                            console.print(f"{session.help}\n", style="dim", markup=False)
                         case "quit":
                             return
             except click.ClickException as error:
@@ -65,21 +66,19 @@ async def converse(session: Session, console: Console, notices: Notices) -> None
 
 
 async def _answer(session: Session, request: str, console: Console, notices: Notices) -> None:
-    written, held = False, ""
+    lines = Wrapping(line_width())
+    written = False
     with unechoed(), notices.held(), console.status("") as waiting:
         try:
             async with aclosing(session.answer(request)) as pieces:
                 async for piece in pieces:
                     waiting.stop()
-                    text = held + harmless(piece)
-                    shown = text.rstrip()
-                    held = text[len(shown) :]  # not written if nothing follows it
-                    click.echo(shown, nl=False)
+                    click.echo(lines.feed(harmless(piece)), nl=False)
                     written = True
         finally:
             waiting.stop()
             if written:
-                click.echo()
+                click.echo(lines.end())
     console.print()
 
 

@@ -32,7 +32,7 @@ from xr_ai_conversation.xr.host import (
     there,
 )
 from xr_ai_conversation.xr.questions import DecisionAnswer, DecisionResult, DecisionService
-from xr_ai_conversation.xr.routing import NoRouteError, TurnResult
+from xr_ai_conversation.xr.routing import NoRouteError, Started, TurnResult
 
 # beside `host`, since our router is made of what that chooses
 if TYPE_CHECKING or not there("xr_ai_routing"):
@@ -66,6 +66,7 @@ __all__ = [
     "RoutingTurnContext",
     "RuntimeClosedError",
     "RuntimeContext",
+    "Started",
     "Topic",
     "TurnResult",
     "UserQuery",

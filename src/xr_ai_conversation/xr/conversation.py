@@ -36,6 +36,7 @@ _LOG = logging.getLogger(__name__)
 _SOURCE = "conversation"
 """Who answers, where no router has given the name."""
 
+
 class Conversation(BaseConversation):
     """Answers participants, each from its own context: embedded, with `stream`, or routed, with `answer`.
 

@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""LangGraph savers ready to use: in memory, in a SQLite file, in a PostgreSQL database."""
+
+from __future__ import annotations
+
+import importlib.util
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from xr_ai_conversation.graph.stores import Saver
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+_KEY_LENGTHS = (16, 24, 32)
+_POSTGRES = ("postgresql", "postgres")
+_TIMEOUT_S = 5
+"""How long a commit waits for a connection, before it is tried again or given up."""
+
+
+class StoreError(RuntimeError):
+    """A store cannot be opened; the message says which, why, and what to do."""
+
+
+@asynccontextmanager
+async def open_saver(
+    where: str | Path, *, key: bytes | None = None, connections: int = 8
+) -> AsyncIterator[Saver]:
+    """Yield a saver that is set up, and close it afterwards.
+
+    Args:
+        where: "memory", `postgresql://user:password@host/database`, or the path of a SQLite file, also as
+            `sqlite:///path`. A file that is not there is made, with its folder, so that only its owner may read it.
+        key: Encrypts what is stored, by AES; 16, 24 or 32 bytes. Participant ids, times and sizes are in clear. What
+            was stored without a key can still be read. None does not encrypt.
+        connections: The most connections to PostgreSQL at once; as many again may be used to keep several processes
+            from each other.
+
+    Raises:
+        StoreError: It cannot be opened: a folder, a permission, no database, a wrong address or password.
+        ValueError: The place or the key cannot be.
+    """
+    serde = _serializer(key)
+    place = str(where)
+    if place == "memory":
+        yield InMemorySaver(serde=serde)
+    elif urlsplit(place).scheme in _POSTGRES:
+        async with _postgres(place, serde, connections) as saver:
+            yield saver
+    else:
+        async with _sqlite(_path(place), serde) as saver:
+            yield saver
+
+
+def _serializer(key: bytes | None) -> SerializerProtocol:
+    # what is stored is plain JSON: no class is ever loaded, and nothing is unpickled
+    plain = JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
+    if key is None:
+        return plain
+    if not isinstance(key, bytes) or len(key) not in _KEY_LENGTHS:
+        raise ValueError(f"key must be {', '.join(map(str, _KEY_LENGTHS))} bytes long, got {len(key)}")
+    if importlib.util.find_spec("Crypto") is None:
+        raise StoreError("a key needs the package pycryptodome: pip install 'xr-ai-conversation[encryption]'")
+    return EncryptedSerializer.from_pycryptodome_aes(plain, key=key)
+
+
+def _path(place: str) -> Path:
+    if place.startswith("sqlite://"):
+        place = place.removeprefix("sqlite://").removeprefix("/")
+    if not place or "\0" in place or place == ":memory:":
+        raise ValueError(
+            f'where must be "memory", a postgresql:// address or the path of a file, got {place!r}'
+        )
+    if (scheme := urlsplit(place).scheme) and place.startswith(f"{scheme}://"):
+        raise ValueError(f"where must be a postgresql:// address or the path of a file, got {scheme}://")
+    return Path(place).expanduser()
+
+
+@asynccontextmanager
+async def _sqlite(path: Path, serde: SerializerProtocol) -> AsyncIterator[Saver]:
+    import aiosqlite
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    _make(path)
+    async with aiosqlite.connect(path) as connection:
+        saver = AsyncSqliteSaver(connection, serde=serde)
+        try:
+            await saver.setup()
+            await connection.execute("PRAGMA secure_delete = ON")
+        except sqlite3.Error as error:
+            raise StoreError(f"{path} cannot be opened: {error}; give the path of another file") from error
+        yield saver
+
+
+def _make(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        # a connection that cannot open its file leaves a thread behind, which prints a traceback
+        path.open("rb").close()
+    except OSError as error:
+        raise StoreError(f"{path} cannot be opened: {error.strerror or error}") from error
+
+
+@asynccontextmanager
+async def _postgres(address: str, serde: SerializerProtocol, connections: int) -> AsyncIterator[Saver]:
+    try:
+        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+        from psycopg import AsyncConnection, Error
+        from psycopg.rows import DictRow, dict_row
+        from psycopg_pool import AsyncConnectionPool
+    except ImportError as error:
+        raise StoreError(
+            "PostgreSQL needs other packages: pip install 'xr-ai-conversation[postgres]'"
+        ) from error
+    try:
+        async with await AsyncConnection[DictRow].connect(
+            address, autocommit=True, row_factory=dict_row, connect_timeout=_TIMEOUT_S
+        ) as connection:
+            await _set_up(AsyncPostgresSaver(connection))
+    except Error as error:
+        # an address may hold a password, so it is not told
+        raise StoreError(f"the PostgreSQL database cannot be opened: {_told(error)}") from None
+    pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
+        address,
+        kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
+        min_size=1,
+        max_size=connections,
+        timeout=_TIMEOUT_S,
+        check=AsyncConnectionPool.check_connection,
+        open=False,
+    )
+    async with pool:
+        yield AsyncPostgresSaver(pool, serde=serde)
+
+
+async def _set_up(saver: AsyncPostgresSaver) -> None:
+    """Make the tables; processes that do it at the same moment disturb each other, and the next try finds them made."""
+    from psycopg import errors
+
+    disturbed = (
+        errors.DeadlockDetected,
+        errors.DuplicateColumn,
+        errors.DuplicateObject,
+        errors.DuplicateTable,
+        errors.InternalError_,
+        errors.UniqueViolation,
+    )
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception_type(disturbed),
+        wait=wait_random_exponential(multiplier=0.05, max=1),
+        stop=stop_after_attempt(10),
+        reraise=True,
+    ):
+        with attempt:
+            await saver.setup()
+
+
+def _told(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+__all__ = ["StoreError", "open_saver"]

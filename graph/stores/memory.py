@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Threads in memory."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from langgraph.checkpoint.memory import InMemorySaver
+
+from xr_ai_conversation.graph.stores.base import Head, Store
+from xr_ai_conversation.graph.stores.ids import first_id
+
+
+class MemoryStore(Store):
+    """Threads in memory: they are looked up without being made, and deleted without searching all others."""
+
+    saver: InMemorySaver
+
+    async def head(self, participant_id: str) -> Head:
+        """Return the newest checkpoint of a participant's thread."""
+        return (
+            await super().head(participant_id) if participant_id in self.saver.storage else Head(None, None)
+        )
+
+    async def idle(self, since: datetime) -> list[str]:
+        """Return the ids of the threads that have no checkpoint since a time."""
+        limit = first_id(since)
+        return [
+            participant_id
+            for participant_id, namespaces in self.saver.storage.items()
+            if max(namespaces.get("", {}), default=limit) < limit
+        ]
+
+    async def prune(self, participant_id: str, keep: int) -> None:
+        """Delete all but the newest `keep` checkpoints of a participant's thread, and what only they hold."""
+        for namespace, checkpoints in list(self.saver.storage.get(participant_id, {}).items()):
+            ids = sorted(checkpoints, reverse=True)
+            kept = self._blobs(participant_id, namespace, ids[:keep])
+            for blob in self._blobs(participant_id, namespace, ids[keep:]) - kept:
+                self.saver.blobs.pop(blob, None)
+            for checkpoint_id in ids[keep:]:
+                del checkpoints[checkpoint_id]
+                self.saver.writes.pop((participant_id, namespace, checkpoint_id), None)
+
+    async def forget(self, participant_id: str) -> None:
+        """Delete a participant's thread."""
+        await self.prune(participant_id, 0)
+        self.saver.storage.pop(participant_id, None)
+
+    def _blobs(
+        self, participant_id: str, namespace: str, ids: list[str]
+    ) -> set[tuple[str, str, str, str | int | float]]:
+        checkpoints = self.saver.storage[participant_id][namespace]
+        return {
+            (participant_id, namespace, channel, version)
+            for checkpoint_id in ids
+            for channel, version in self.saver.serde.loads_typed(checkpoints[checkpoint_id][0])[
+                "channel_versions"
+            ].items()
+        }
+
+
+__all__ = ["MemoryStore"]
