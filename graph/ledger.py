@@ -7,13 +7,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 
 from langgraph.checkpoint.memory import InMemorySaver
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from xr_ai_conversation.graph.build import NodeName, WholeGraph
 from xr_ai_conversation.graph.participants import Participant, Participants
-from xr_ai_conversation.graph.stores import Saver, sort_after, store_of, thread
+from xr_ai_conversation.graph.stores import Head, Saver, first_id, sort_after, store_of, thread
 from xr_ai_conversation.graph.tasks import unbroken
 from xr_ai_conversation.state.context import ContextSchemaError, ParticipantContext, empty, load
 from xr_ai_conversation.state.operations import Operation, fold
@@ -64,7 +65,16 @@ class Ledger:
         """
         if self._owns_store:
             return participant.context or empty()
-        return _loaded(participant, (await self._store.head(participant.id)).context)
+        return _loaded(participant, (await self._head(participant)).context)
+
+    async def _head(self, participant: Participant) -> Head:
+        try:
+            return await self._store.head(participant.id)
+        except (ValueError, NotImplementedError) as error:
+            raise ContextSchemaError(
+                f"participant {participant.id!r}: what is stored cannot be read ({error}); "
+                "open the store with the key that it was written with, or clear the participant"
+            ) from error
 
     async def commit(
         self,
@@ -95,11 +105,11 @@ class Ledger:
             if self._closed or (epoch is not None and epoch != participant.epoch):
                 return
             # Tried again it changes nothing that a lost answer of the store had left in doubt.
-            async for attempt in AsyncRetrying(
-                retry=retry_if_exception(self._store.passing), wait=_PAUSES, stop=_PATIENCE, reraise=True
-            ):
+            async for attempt in self._attempts():
                 with attempt:
                     changed = await self._write(participant, node, operations)
+                    if changed is None and attempt.retry_state.attempt_number > 1:
+                        changed = _loaded(participant, (await self._head(participant)).context)
             if changed is None:
                 return
             if self._owns_store:
@@ -108,6 +118,11 @@ class Ledger:
         if participant.commits % _COMMITS_BETWEEN_PRUNINGS == 1:
             self._participants.start(self._prune(participant.id), "prune a thread")
         self._changed(participant, changed)
+
+    def _attempts(self) -> AsyncRetrying:
+        return AsyncRetrying(
+            retry=retry_if_exception(self._store.passing), wait=_PAUSES, stop=_PATIENCE, reraise=True
+        )
 
     async def _write(
         self, participant: Participant, node: NodeName, operations: Sequence[Operation]
@@ -126,7 +141,7 @@ class Ledger:
         """Return the context to be changed, whose next checkpoint will sort after it."""
         if self._owns_store:
             return participant.context or empty()
-        head = await self._store.head(participant.id)
+        head = await self._head(participant)
         sort_after(head.checkpoint_id)
         return _loaded(participant, head.context)
 
@@ -136,11 +151,30 @@ class Ledger:
 
     async def forget(self, participant: Participant) -> None:
         """Delete all that is stored of a participant."""
-        async with participant.lock, self._store.exclusive(participant.id):
-            await self._store.forget(participant.id)
+        async with participant.lock:
+            async for attempt in self._attempts():
+                with attempt:
+                    async with self._store.exclusive(participant.id):
+                        await self._store.forget(participant.id)
             participant.reset()
         if self._closed:
             await self._store.close()
+
+    async def forget_idle(self, participant: Participant, since: datetime) -> bool:
+        """Delete all that is stored of a participant if nothing was since a time, and tell whether that was so."""
+        async with participant.lock, self._store.exclusive(participant.id):
+            head = await self._head(participant)
+            # a thread without a context of ours is of another graph on the same saver
+            ours = isinstance(head.context, dict) and "schema_version" in head.context
+            if participant.jobs or not ours or (head.checkpoint_id or "") >= first_id(since):
+                return False
+            await self._store.forget(participant.id)
+            participant.reset()
+            return True
+
+    async def idle(self, since: datetime) -> list[str]:
+        """Return the ids of those of whom nothing was stored since a time, if the saver is of a kind that can tell."""
+        return await self._store.idle(since)
 
     async def _prune(self, participant_id: str) -> None:
         with self._participants.using(participant_id) as participant:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -81,6 +81,8 @@ class BaseContextManager:
         clock: Returns the current time, with its zone, in which times are shown; None is the system's clock in
             the local zone.
         history: How many checkpoints of each participant are kept for inspection.
+        idle_after: Forget a participant of whom nothing was stored for so long, at the next touch, or when others are
+            served meanwhile; None never does. `expire` does it at once.
 
     Raises:
         TypeError: An argument is of the wrong type.
@@ -100,11 +102,14 @@ class BaseContextManager:
         checkpointer: Saver | None = None,
         clock: Callable[[], datetime] | None = None,
         history: int = 50,
+        idle_after: timedelta | None = None,
     ) -> None:
         if not isinstance(llm, BaseChatModel):
             raise TypeError(f"llm must be a LangChain chat model, got {type(llm).__name__}")
         if history < 1:
             raise ValueError(f"history must be at least 1 checkpoint, got {history}")
+        if idle_after is not None and idle_after <= timedelta():
+            raise ValueError(f"idle_after must be longer than nothing, got {idle_after}")
         self.budgets = Budgets.of(
             summary_topics=summary_context_topics,
             incremental_topics=incremental_context_topics,
@@ -114,7 +119,9 @@ class BaseContextManager:
         )
         self.clock = clock or system_clock
         graph = whole_graph(llm, "", self.budgets, prompts, self.clock)
-        self._participants = Participants()
+        self._idle_after = idle_after
+        self._expired = self.clock()
+        self._participants = Participants(forgetful=checkpointer is not None)
         self._ledger = Ledger(graph, checkpointer, history, self._participants, self._look_after)
         self._compactor = Compactor(
             live_graph("compact", compact_node(llm, self.budgets, prompts, new_id)),
@@ -155,6 +162,7 @@ class BaseContextManager:
         with self._participants.using(participant_id) as participant:
             if self._closed:
                 return empty()
+            await self._forget_if_idle(participant)
             epoch = participant.epoch
             context = await self._ledger.read(participant)
             if not participant.touched and epoch == participant.epoch:
@@ -335,9 +343,41 @@ class BaseContextManager:
         await self._compactor.close()
         await self._ledger.close()
 
+    async def expire(self) -> int:
+        """Forget everybody of whom nothing was stored for `idle_after`, and return how many they were.
+
+        It is for a scheduler of the application's; nobody is forgotten where `idle_after` is None, and with a saver that
+        is neither in memory, SQLite's nor PostgreSQL's.
+        """
+        self._participants.enter_loop()
+        self._expired = self.clock()
+        if self._idle_after is None or self._closed:
+            return 0
+        forgotten = 0
+        for participant_id in await self._ledger.idle(self._expired - self._idle_after):
+            with self._participants.using(participant_id) as participant:
+                forgotten += await self._forget_if_idle(participant)
+        return forgotten
+
+    async def _forget_if_idle(self, participant: Participant) -> bool:
+        if self._idle_after is None:
+            return False
+        since = self.clock() - self._idle_after
+        return await unbroken(self._ledger.forget_idle(participant, since), "expire a participant")
+
+    async def _expire(self) -> None:
+        try:
+            await self.expire()
+        except Exception as error:  # noqa: BLE001 - who is left over goes the next time
+            _LOG.warning("idle participants were not expired (%s)", type(error).__name__)
+
     async def _commit(self, participant_id: str, node: NodeName, operation: Operation) -> None:
         with self._participants.using(participant_id) as participant:
+            await self._forget_if_idle(participant)
             await self._ledger.commit(participant, node, [operation])
+        if self._idle_after and not self._closed and self.clock() - self._expired > self._idle_after / 10:
+            self._expired = self.clock()
+            self._participants.start(self._expire(), "expire idle participants")
 
     def _look_after(self, participant: Participant, context: ParticipantContext) -> None:
         self._compactor.look_after(participant, context)

@@ -17,6 +17,7 @@ LONGEST_ID = 512
 """UTF-8 bytes of the longest participant id."""
 
 _CONCURRENT_COMPACTIONS = 4
+_IDLE_RECORDS = 1_000
 
 
 @dataclass(slots=True)
@@ -57,9 +58,17 @@ class Participant:
 
 
 class Participants:
-    """The records of all participants, and what else is bound to the event loop that serves them."""
+    """The records of all participants, and what else is bound to the event loop that serves them.
 
-    def __init__(self) -> None:
+    Args:
+        forgetful: Drop the records that have not been used for longest; what they hold can be had from the store, and
+            marks of failed compactions, without which a section is only tried once more.
+    """
+
+    def __init__(self, *, forgetful: bool) -> None:
+        self._forgetful = forgetful
+        self._idle: dict[str, None] = {}
+        """Ids of the records that nobody uses, the one that was used last at the end."""
         self.turns = asyncio.Semaphore(_CONCURRENT_COMPACTIONS)
         """Bounds the compaction requests that run at once; it is fair."""
         self._records: dict[str, Participant] = {}
@@ -79,12 +88,23 @@ class Participants:
         self.enter_loop()
         participant = self._records.setdefault(participant_id, Participant(participant_id))
         participant.users += 1
+        self._idle.pop(participant_id, None)
         try:
             yield participant
         finally:
             participant.users -= 1
-            if participant.users == 0 and not participant.touched and participant.context is None:
-                self._records.pop(participant_id, None)
+            if participant.users == 0:
+                self._leave(participant)
+
+    def _leave(self, participant: Participant) -> None:
+        if not participant.touched and participant.context is None:
+            self._records.pop(participant.id, None)
+            return
+        if self._forgetful:
+            self._idle[participant.id] = None
+            if len(self._idle) > _IDLE_RECORDS:
+                longest = next(iter(self._idle))
+                del self._idle[longest], self._records[longest]
 
     def all(self) -> tuple[Participant, ...]:
         """Return all records."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import sqlite3
 from collections.abc import AsyncIterator
@@ -34,8 +35,39 @@ _TIMEOUT_S = 5
 """How long a commit waits for a connection, before it is tried again or given up."""
 
 
+_FILE_REASONS = {
+    errno.EEXIST: "a part of its path is no directory",
+    errno.EISDIR: "it is a directory",
+    errno.ENOTDIR: "a part of its path is no directory",
+}
+_SQLITE_REASONS = {
+    sqlite3.SQLITE_BUSY: "another program has locked it",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened, check the path and its permissions",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "reading or writing it failed",
+    sqlite3.SQLITE_LOCKED: "another program has locked it",
+    sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
+    sqlite3.SQLITE_PERM: "permission is denied",
+    sqlite3.SQLITE_READONLY: "it may not be written",
+}
+
+
 class StoreError(RuntimeError):
-    """A store cannot be opened; the message says which, why, and what to do."""
+    """A store cannot be opened; the message is one sentence that says which and why."""
+
+
+def reason(error: BaseException) -> str:
+    """Return why a store could not be used, in a few words.
+
+    Args:
+        error: What the operating system, SQLite or PostgreSQL says.
+    """
+    if isinstance(error, OSError):
+        return _FILE_REASONS.get(error.errno or 0) or (error.strerror or type(error).__name__).lower()
+    # the lowest byte is the primary code; errors of the sqlite3 module itself have none
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return _SQLITE_REASONS.get(code) or (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 @asynccontextmanager
@@ -104,7 +136,7 @@ async def _sqlite(path: Path, serde: SerializerProtocol) -> AsyncIterator[Saver]
             await saver.setup()
             await connection.execute("PRAGMA secure_delete = ON")
         except sqlite3.Error as error:
-            raise StoreError(f"{path} cannot be opened: {error}; give the path of another file") from error
+            raise _unusable(path, error) from error
         yield saver
 
 
@@ -115,7 +147,11 @@ def _make(path: Path) -> None:
         # a connection that cannot open its file leaves a thread behind, which prints a traceback
         path.open("rb").close()
     except OSError as error:
-        raise StoreError(f"{path} cannot be opened: {error.strerror or error}") from error
+        raise _unusable(path, error) from error
+
+
+def _unusable(place: object, error: BaseException) -> StoreError:
+    return StoreError(f"the database {place} cannot be used: {reason(error)}")
 
 
 @asynccontextmanager
@@ -135,8 +171,7 @@ async def _postgres(address: str, serde: SerializerProtocol, connections: int) -
         ) as connection:
             await _set_up(AsyncPostgresSaver(connection))
     except Error as error:
-        # an address may hold a password, so it is not told
-        raise StoreError(f"the PostgreSQL database cannot be opened: {_told(error)}") from None
+        raise _unusable(without_password(address), error) from None
     pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
         address,
         kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
@@ -172,9 +207,10 @@ async def _set_up(saver: AsyncPostgresSaver) -> None:
             await saver.setup()
 
 
-def _told(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def without_password(address: str) -> str:
+    """Return the address of a PostgreSQL database as it may be shown."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-__all__ = ["StoreError", "open_saver"]
+__all__ = ["StoreError", "open_saver", "reason", "without_password"]

@@ -30,7 +30,7 @@ from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
 from xr_ai_conversation.cli import main, piped, terminal
-from xr_ai_conversation.cli.database import look_up
+from xr_ai_conversation.cli.database import Place, look_up
 from xr_ai_conversation.cli.pictures import remembered, show_messages
 from xr_ai_conversation.cli.screen import Notices, harmless
 from xr_ai_conversation.cli.session import Session, session
@@ -71,7 +71,7 @@ class Command:
         return self("chat", "--model", "scripted", *arguments, typed=typed)
 
     def stored(self, participant: str = "me") -> ParticipantContext:
-        return asyncio.run(look_up(self.database, participant))
+        return asyncio.run(look_up(Place(self.database), participant))
 
 
 @contextmanager
@@ -286,7 +286,7 @@ async def compacted(settings: Settings) -> None:
 
 
 def test_show_tells_summary_from_verbatim_with_bytes_budgets_and_spans(run: Command) -> None:
-    asyncio.run(compacted(Settings("me", run.database, (), 700, 4_000)))
+    asyncio.run(compacted(Settings("me", Place(run.database), (), 700, 4_000)))
     run.chat("/note place Kitchen\n", "--topic", "place:summary")
     result = run("show", "--dialogue-budget", "700", "--topic", "news")
     assert result.code == 0
@@ -323,7 +323,7 @@ def test_what_is_remembered_tells_a_summary_from_what_is_verbatim(run: Command) 
     assert remembered(run.stored()) == "0 exchanges remembered"
     run.chat("hi\n")
     assert remembered(run.stored()) == "1 exchange remembered"
-    asyncio.run(compacted(Settings("bob", run.database, (), 700, 4_000)))
+    asyncio.run(compacted(Settings("bob", Place(run.database), (), 700, 4_000)))
     assert re.fullmatch(
         r"\d exchanges? and a summary of earlier ones remembered", remembered(run.stored("bob"))
     )
@@ -512,7 +512,7 @@ async def at_terminal(
     screen = io.StringIO()
     console = Console(file=screen, width=100)
     topics: tuple[Topic, ...] = (("weather", "incremental"), ("news", "incremental"))
-    settings = Settings("me", database, topics, 8_000, 4_000)
+    settings = Settings("me", Place(database), topics, 8_000, 4_000)
     async with session(settings, ScriptedModel(script=script)) as mine:
         with (
             create_pipe_input() as keys,
@@ -719,7 +719,7 @@ def test_a_real_answer_is_cancelled_by_an_interrupt_and_the_session_goes_on(
     screen.wait_for("cancelled.*me › ")
     screen.type("\x04")
     assert screen.process.wait(30) == 0
-    context = asyncio.run(look_up(tmp_path / "contexts.db", "me"))
+    context = asyncio.run(look_up(Place(tmp_path / "contexts.db"), "me"))
     assert not context["dialogue"]["entries"] and not context["identities"]
 
 
@@ -739,3 +739,26 @@ def test_an_interrupt_of_a_piped_session_ends_it_with_code_130(tmp_path: Path) -
         process.send_signal(signal.SIGINT)  # while it waits for the next line, with standard input open
         assert process.wait(30) == 130
         assert "Traceback" not in process.stderr.read()
+
+
+def test_the_database_may_be_postgresql(run: Command, postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "database", postgres)
+    for command, shown in (
+        ("chat", "You said: Hi"),
+        ("show", "You said: Hi"),
+        ("clear", "forgotten"),
+        ("show", "Nothing is stored"),
+    ):
+        options = {"chat": ["--model", "scripted"], "clear": ["--yes"]}.get(command, [])
+        done = run(command, *options, typed="Hi\n")
+        assert (done.code, shown in done.out) == (0, True), done
+
+
+def test_a_postgresql_that_is_away_is_one_sentence_without_its_password(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "database", "postgresql://ann:secret@127.0.0.1:1/lab")
+    done = run("show")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("Error: The database postgresql://127.0.0.1:1/lab cannot be used: ")
+    assert "secret" not in done.err

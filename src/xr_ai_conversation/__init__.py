@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xr_ai_conversation.graph.build import build_graph
+    from xr_ai_conversation.graph.savers import StoreError, open_saver
     from xr_ai_conversation.nodes.answer import EmptyAnswerError
     from xr_ai_conversation.state.compaction import CompactionPrompts
     from xr_ai_conversation.state.context import ContextSchemaError
@@ -25,7 +26,9 @@ _HOMES = {
     "Conversation": "xr.conversation",
     "ConversationContextUpdate": "xr.host",
     "EmptyAnswerError": "nodes.answer",
+    "StoreError": "graph.savers",
     "build_graph": "graph.build",
+    "open_saver": "graph.savers",
 }
 
 
@@ -44,5 +47,7 @@ __all__ = [
     "Conversation",
     "ConversationContextUpdate",
     "EmptyAnswerError",
+    "StoreError",
     "build_graph",
+    "open_saver",
 ]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from xr_ai_conversation.cli.database import default_path, exists, forget, look_up
+from xr_ai_conversation.cli.database import Place, default_path, forget, look_up
 from xr_ai_conversation.cli.errors import Failure, explained
 from xr_ai_conversation.cli.screen import Notices, is_terminal, unechoed
 from xr_ai_conversation.cli.settings import Endpoint, Settings, Topic, check_participant, topic_of
@@ -27,14 +27,17 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _database(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path:
-    return (path or default_path()).absolute()
+def _database(_context: click.Context, _option: click.Parameter, given: str | None) -> Place:
+    if given and given.startswith(("postgresql://", "postgres://")):
+        return Place(given)
+    return Place((Path(given) if given else default_path()).absolute())
 
 
-def _database_there(context: click.Context, option: click.Parameter, path: Path | None) -> Path:
-    if path and not exists(path):
-        raise click.BadParameter(f"there is no file {str(path)!r}.")
-    return _database(context, option, path)
+def _database_there(context: click.Context, option: click.Parameter, given: str | None) -> Place:
+    place = _database(context, option, given)
+    if given and not place.exists():
+        raise click.BadParameter(f"there is no file {given!r}.")
+    return place
 
 
 def _topics(_context: click.Context, _option: click.Parameter, given: Sequence[str]) -> tuple[Topic, ...]:
@@ -50,18 +53,18 @@ def _options(*options: Callable[[_F], _F]) -> Callable[[_F], _F]:
     return decorate
 
 
-def _whose(database: Callable[[click.Context, click.Parameter, Path | None], Path]) -> Callable[[_F], _F]:
+def _whose(database: Callable[[click.Context, click.Parameter, str | None], Place]) -> Callable[[_F], _F]:
     return _options(
         click.option("--participant", default="me", show_default=True, help="Whose context it is."),
         click.option(
             "--db",
             "database",
-            metavar="FILE",
-            type=click.Path(path_type=Path, readable=False),
+            metavar="FILE|URL",
             envvar="XR_AI_CONVERSATION_DB",
             show_envvar=True,
             callback=database,
-            help="SQLite file that keeps the contexts; by default in this user's data directory.",
+            help="SQLite file, or postgresql:// address, that keeps the contexts; by default a file in this user's "
+            "data directory.",
         ),
     )
 
@@ -203,7 +206,7 @@ def prompt(request: str, **options: Any) -> None:  # Any: as click parsed them
 @commands.command()
 @_whose(_database_there)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def clear(participant: str, database: Path, yes: bool) -> None:
+def clear(participant: str, database: Place, yes: bool) -> None:
     """Forget everything of a participant; on a terminal it asks first."""
     check_participant(participant)
     question = f"Forget everything of {participant!r} in {database}?"
@@ -247,9 +250,11 @@ async def _chat(settings: Settings, endpoint: Endpoint | None, console: Console,
             await piped.converse(mine, piped.lines(), say, partial(click.echo, err=True))
 
 
-def _short(path: Path) -> Path:
-    home = Path.home()
-    return Path("~") / path.relative_to(home) if path.is_relative_to(home) else path
+def _short(place: Place) -> str:
+    path, home = place.where, Path.home()
+    return (
+        f"~/{path.relative_to(home)}" if isinstance(path, Path) and path.is_relative_to(home) else str(place)
+    )
 
 
 def _name(model: object | None) -> str:

@@ -1,20 +1,19 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""The SQLite file that keeps what is remembered."""
+"""The database that keeps what is remembered."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xr_ai_conversation.cli.errors import DatabaseFailure
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
+    from xr_ai_conversation.graph.stores import Saver
     from xr_ai_conversation.state.context import ParticipantContext
 
 
@@ -25,28 +24,44 @@ def default_path() -> Path:
     return user_data_path("xr-ai-conversation", appauthor=False) / "conversations.db"
 
 
-@asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
-    """Open the database, and make it and its directory if they are not there.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where contexts are kept."""
 
-    Args:
-        path: Of the file, which only its owner may read if it is made here.
+    where: Path | str
+    """The path of a SQLite file, or the address of a PostgreSQL database."""
+
+    def __str__(self) -> str:
+        from xr_ai_conversation.graph.savers import without_password
+
+        return str(self.where) if isinstance(self.where, Path) else without_password(self.where)
+
+    def exists(self) -> bool:
+        """Tell whether there is such a file; of a server nothing is known before it is asked.
+
+        Raises:
+            DatabaseFailure: It cannot be told.
+        """
+        try:
+            return not isinstance(self.where, Path) or self.where.exists()
+        except OSError as error:
+            raise DatabaseFailure(self, error) from error
+
+
+@asynccontextmanager
+async def opened(place: Place) -> AsyncIterator[Saver]:
+    """Open a database; a file is made if it is not there, with its directory.
 
     Raises:
-        DatabaseFailure: It cannot be opened or made.
+        StoreError: It cannot be opened or made.
     """
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from xr_ai_conversation.graph.savers import open_saver
 
-    _make(path)
-    try:
-        async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
-            await saver.setup()
-            yield saver
-    except sqlite3.Error as error:
-        raise DatabaseFailure(path, error) from error
+    async with open_saver(place.where) as saver:
+        yield saver
 
 
-async def stored(saver: AsyncSqliteSaver, participant: str) -> ParticipantContext:
+async def stored(saver: Saver, participant: str) -> ParticipantContext:
     """Return what is stored of a participant; it is only read.
 
     Raises:
@@ -61,59 +76,39 @@ async def stored(saver: AsyncSqliteSaver, participant: str) -> ParticipantContex
         raise ContextSchemaError(f"participant {participant!r}: {error}") from None
 
 
-async def look_up(path: Path, participant: str) -> ParticipantContext:
+async def look_up(place: Place, participant: str) -> ParticipantContext:
     """Return what a database holds of a participant; a file that is not there is not made.
 
     Raises:
         ContextSchemaError: What is stored is damaged, or of a newer version.
-        DatabaseFailure: It cannot be opened.
+        StoreError: It cannot be opened.
     """
     from xr_ai_conversation.state.context import empty
 
-    if not exists(path):
+    if not place.exists():
         return empty()
-    async with opened(path) as saver:
+    async with opened(place) as saver:
         return await stored(saver, participant)
 
 
-async def forget(path: Path, participant: str) -> bool:
+async def forget(place: Place, participant: str) -> bool:
     """Delete what a database holds of a participant, damaged or not, and tell whether there was anything.
 
     Raises:
-        DatabaseFailure: It cannot be opened or changed.
+        StoreError: It cannot be opened.
     """
     from xr_ai_conversation.graph.stores import store_of
 
-    if not exists(path):
+    if not place.exists():
         return False
-    async with opened(path) as saver:
+    async with opened(place) as saver:
         store = store_of(saver)
         known = (await store.head(participant)).checkpoint_id is not None
         if known:
-            await store.forget(participant)
+            async with store.exclusive(participant):
+                await store.forget(participant)
+        await store.close()
         return known
 
 
-def _make(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        # a connection that cannot open its file leaves a thread behind, which prints a traceback
-        path.open("rb").close()
-    except OSError as error:
-        raise DatabaseFailure(path, error) from error
-
-
-def exists(path: Path) -> bool:
-    """Tell whether there is a file.
-
-    Raises:
-        DatabaseFailure: It cannot be told.
-    """
-    try:
-        return path.exists()
-    except OSError as error:
-        raise DatabaseFailure(path, error) from error
-
-
-__all__ = ["default_path", "exists", "forget", "look_up", "opened", "stored"]
+__all__ = ["Place", "default_path", "forget", "look_up", "opened", "stored"]

@@ -8,10 +8,9 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from xr_ai_conversation.cli.database import opened, stored
+from xr_ai_conversation.cli.database import Place, opened, stored
 from xr_ai_conversation.cli.errors import Failure
 from xr_ai_conversation.cli.settings import Settings, spelled
 
@@ -57,7 +56,7 @@ class Session:
     """A participant's conversation, for as long as a `chat` command runs."""
 
     participant: str
-    database: Path
+    database: Place
     conversation: Conversation
     context: ContextManager
 

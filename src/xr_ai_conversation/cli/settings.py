@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
@@ -14,6 +13,7 @@ import click
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from xr_ai_conversation.cli.database import Place
     from xr_ai_conversation.state.budgets import Budgets
     from xr_ai_conversation.state.context import ParticipantContext
 
@@ -37,7 +37,7 @@ class Settings:
     """The options that say whose context is meant, and how it is kept."""
 
     participant: str
-    database: Path
+    database: Place
     topics: tuple[Topic, ...]
     """As given; those that are stored are known without being given."""
     dialogue_budget: int
