@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 import sqlite3
 import stat
 from pathlib import Path
@@ -12,12 +14,16 @@ from pathlib import Path
 import psycopg
 import pytest
 from fakes.chat import ScriptedModel, says
+from fixtures.write import PARTICIPANT
+from fixtures.write import manager as fixture_manager
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from xr_ai_conversation import ContextManager, ContextSchemaError, StoreError, open_saver
+from xr_ai_conversation.state.context import SCHEMA_VERSION
 
+FIXTURES = Path(__file__).parent / "fixtures"
 KEY = b"0123456789abcdef"
 
 
@@ -170,3 +176,17 @@ async def test_several_managers_on_savers_of_their_own_lose_and_double_nothing(
             said = [entry["request"] for entry in entries if "request" in entry]
             await context.close()
         assert sorted(said) == sorted(f"{name}.{number}" for name in "abcd" for number in range(15))
+
+
+async def test_a_database_of_each_released_schema_is_read(tmp_path: Path) -> None:
+    for version in range(1, SCHEMA_VERSION + 1):
+        stored = FIXTURES / f"schema-{version}.db"
+        shutil.copy(stored, tmp_path / "copy.db")
+        async with open_saver(tmp_path / "copy.db") as saver, fixture_manager(saver) as context:
+            shown = [block.text for block in await context.blocks(PARTICIPANT)]
+            assert shown == json.loads(stored.with_suffix(".json").read_text())
+            assert any("Summary of the earlier" in text for text in shown)
+            await context.record_exchange(PARTICIPANT, "Lamp 0?", "It is on. " * 70, turn_id="t0")
+            assert [block.text for block in await context.blocks(PARTICIPANT)] == shown
+            await context.record_exchange(PARTICIPANT, "Goes on?", "Yes.")
+            assert "Goes on?" in "".join(block.text for block in await context.blocks(PARTICIPANT))
