@@ -390,7 +390,7 @@ class BaseContextManager:
         zone = None if self.clock is system_clock else self.clock().tzinfo
         try:
             return stamp((timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=zone)).astimezone(zone))
-        except (OverflowError, OSError):
+        except (OverflowError, OSError, ValueError):
             raise ValueError(f"timestamp must be a day inside the years 1 to 9999, got {timestamp}") from None
 
     def _exchange(

@@ -118,11 +118,12 @@ def update(budgets: Budgets, entry_id: str, time: str, topic: str, text: str) ->
         text: What was published.
 
     Raises:
-        TypeError: The text is no string.
+        TypeError: The topic or the text is no string.
         ValueError: The topic is not configured, or the text is blank.
     """
-    if not isinstance(text, str):
-        raise TypeError(f"text of an update must be a string, got {type(text).__name__}")
+    for name, value in (("topic", topic), ("text", text)):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} of an update must be a string, got {type(value).__name__}")
     entry = Update(id=entry_id, time=time, text=clean(text))
     if not visible(entry["text"]):
         raise ValueError(

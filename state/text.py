@@ -12,6 +12,12 @@ OMISSION: Final = " [... omitted ...] "
 """Stands where the middle of a text was left out."""
 
 _CLUSTER = regex.compile(r"\X")
+# Between two of these a cluster always ends, whatever stands around them: letters and ideographs that nothing is joined
+# to, whole syllables of Korean, and ASCII but for line breaks. That tells most places without a look at the rest.
+_SURE = regex.compile(
+    r"(?<=[\p{Grapheme_Cluster_Break=Other}\p{Grapheme_Cluster_Break=LV}\p{Grapheme_Cluster_Break=LVT}])"
+    r"(?=[\p{Grapheme_Cluster_Break=Other}\p{Grapheme_Cluster_Break=LV}\p{Grapheme_Cluster_Break=LVT}])"
+)
 _LONGEST_CLUSTER = 64  # code points; what is longer is not a character that anybody typed, and may be split
 _FAR = (
     1024  # code points looked back at for the beginning of a cluster, so that a cut in a long text is cheap
@@ -84,11 +90,11 @@ def _boundaries(text: str, index: int) -> tuple[int, int]:
     """Return the nearest places at or before `index`, and at or after it, that split no grapheme cluster."""
     if index in (0, len(text)):
         return index, index
-    first = index - 1
-    # An ASCII character always begins a cluster, but for \n.
-    while first > 0 and not text[first].isascii() and index - first < _FAR:
-        first -= 1
-    begin = max(0, first - 1)
+    if _SURE.match(text, index):
+        return index, index
+    begin = index - 1
+    while begin > 0 and index - begin < _FAR and not _SURE.match(text, begin):
+        begin -= 1
     for cluster in _CLUSTER.finditer(text[begin : index + _LONGEST_CLUSTER + 1]):
         before, after = begin + cluster.start(), begin + cluster.end()
         if after == index:

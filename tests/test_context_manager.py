@@ -285,3 +285,12 @@ def test_a_manager_serves_one_event_loop_after_the_other(clock: Clock) -> None:
 
     asyncio.run(talk(1))
     assert len(asyncio.run(talk(2))) == 10
+
+
+async def test_a_time_before_the_first_and_a_topic_that_is_no_string_are_told_by_name() -> None:
+    context = ContextManager(ScriptedModel(), incremental_context_topics=["notes"])
+    with pytest.raises(ValueError, match="timestamp must be"):
+        await context.record_exchange("p", "Hi", "Hello", timestamp=datetime.min)  # noqa: DTZ901 - it is the case
+    with pytest.raises(TypeError, match="topic of an update must be a string, got list"):
+        await context.update("p", ["notes"], "a note")  # type: ignore[arg-type]
+    assert await context.blocks("p") == ()

@@ -364,8 +364,8 @@ async def test_a_window_of_twice_the_length_is_reconciled_in_twice_the_steps(
 
 @pytest.mark.parametrize(
     "piece",
-    ["word ", "\n", "x\n", "é", "a\u0301", "\u0301", "👩‍👩‍👧‍👦"],
-    ids=["words", "line breaks", "short lines", "letters", "accents", "marks", "emoji"],
+    ["\n", "x\n", "é", "\u0301", "👩‍👩‍👧‍👦"],
+    ids=["line breaks", "short lines", "letters", "marks", "emoji"],
 )
 async def test_what_is_shown_of_a_huge_entry_takes_no_more_steps_when_it_is_twice_as_huge(
     clock: Clock, piece: str
