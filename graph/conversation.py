@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from datetime import datetime
 from typing import cast
 
 from langchain_core.language_models import BaseChatModel
@@ -18,6 +20,8 @@ from xr_ai_conversation.graph.system import system_text
 from xr_ai_conversation.nodes.answer import answer_messages, answer_node
 from xr_ai_conversation.state.context import ParticipantContext
 from xr_ai_conversation.state.text import clean, visible
+
+_LOG = logging.getLogger(__name__)
 
 
 class BaseConversation:
@@ -87,10 +91,7 @@ class BaseConversation:
                     said.append(piece)
                     yield piece
         except (asyncio.CancelledError, GeneratorExit):
-            if self._record_interrupted:
-                await self._context.record_interrupted(
-                    participant_id, request, "".join(said), turn_id=turn_id, timestamp=asked
-                )
+            await self._interrupted(participant_id, request, said, turn_id, asked)
             raise
         await self._context.record_exchange(
             participant_id, request, "".join(said), turn_id=turn_id, timestamp=asked
@@ -110,6 +111,23 @@ class BaseConversation:
     async def close(self) -> None:
         """Take no new requests; answers under way go on. The context manager stays open."""
         self._closed = True
+
+    async def _interrupted(
+        self, participant_id: str, request: str, said: list[str], turn_id: str | None, asked: datetime
+    ) -> None:
+        """Record what was cut short, if that is wanted; a failure must not hide the cancellation."""
+        if not self._record_interrupted:
+            return
+        try:
+            await self._context.record_interrupted(
+                participant_id, request, "".join(said), turn_id=turn_id, timestamp=asked
+            )
+        except Exception as error:  # noqa: BLE001 - a store may raise anything
+            _LOG.warning(
+                "participant %r: an interrupted answer was not recorded (%s)",
+                participant_id,
+                type(error).__name__,
+            )
 
     def _accepted(self, text: str) -> str:
         request = _checked(text)

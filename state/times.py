@@ -7,6 +7,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = (
+    (day - _EPOCH) // timedelta(microseconds=1)
+    for day in (datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
+)
 
 
 def stamp(time: datetime) -> str:
@@ -25,16 +29,13 @@ def from_microseconds(timestamp_us: int) -> datetime:
 
     Raises:
         TypeError: It is no integer.
-        ValueError: It is none of the years 1 to 9999.
+        ValueError: It is not in the years 1 to 9999 in every zone.
     """
     if not isinstance(timestamp_us, int):
         raise TypeError(f"timestamp_us must be an integer, got {type(timestamp_us).__name__}")
-    try:
-        return _EPOCH + timedelta(microseconds=timestamp_us)
-    except OverflowError:
-        raise ValueError(
-            f"timestamp_us must be microseconds since 1970 up to 9999, got {timestamp_us}"
-        ) from None
+    if not _FIRST <= timestamp_us <= _LAST:
+        raise ValueError(f"timestamp_us must be Unix microseconds of the years 1 to 9999, got {timestamp_us}")
+    return _EPOCH + timedelta(microseconds=timestamp_us)
 
 
 def instant(stamped: str) -> datetime:

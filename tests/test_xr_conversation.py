@@ -740,6 +740,22 @@ async def test_a_stream_that_is_left_is_remembered_with_what_was_given_out_if_wa
         assert await stage.exchanges() == [("Count.", "one two ")]
 
 
+async def test_a_stream_whose_interruption_cannot_be_recorded_is_cancelled_all_the_same(clock: Clock) -> None:
+    saver, speaker = SteeredSaver(), Speaker("a")
+    async with Stage(speaker.model, clock, saver=saver, record_interrupted=True) as stage:
+
+        async def listen() -> None:
+            async for _ in stage.talk.stream("p", "Hi"):
+                pass
+
+        task = asyncio.create_task(listen())
+        await until(speaker.waiting, task)
+        saver.error = OSError("disk full")
+        task.cancel()
+        assert isinstance(await gone(task), asyncio.CancelledError)
+        saver.error = None
+
+
 async def test_a_record_of_an_interrupted_answer_that_fails_does_not_hide_the_cancellation(
     clock: Clock,
 ) -> None:
@@ -845,11 +861,22 @@ async def test_runtime_and_output_topic_go_together(clock: Clock) -> None:
         await Conversation(ScriptedModel(), context=context).answer(turn())
 
 
-async def test_a_time_that_cannot_be_is_refused_before_anything_is_asked(clock: Clock) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"timestamp_us": 10**20},
+        {"timestamp_us": -1},
+        {"timestamp_us": 253_402_300_799_999_999},
+        {"turn_id": "t\ud800"},
+    ],
+)
+async def test_a_turn_that_cannot_be_replied_to_is_refused_before_anything_is_asked(
+    fields: dict[str, Any], clock: Clock
+) -> None:
     async with Stage(says("a"), clock) as stage:
-        with pytest.raises(ValueError, match="timestamp_us"):
-            await stage.answer(turn(timestamp_us=10**20))
-    assert stage.model.requests == []
+        with pytest.raises(ValueError, match=r"timestamp|request_id"):
+            await stage.answer(turn(**fields))
+    assert (stage.model.requests, stage.started) == ([], 0)
 
 
 # in a router
@@ -892,6 +919,23 @@ async def test_a_router_reports_a_failure_before_the_first_piece_and_none_after_
             await router.stop()
         assert len(said) == reported
         said.clear()
+
+
+async def test_a_listener_may_interrupt_the_answer_that_it_hears(clock: Clock) -> None:
+    async def output(*_: object) -> None: ...
+
+    async with Stage(says("a", "b"), clock) as stage:
+        router = AgentRouter({"talk": stage.talk}, NoDecisions(), output=output)  # type: ignore[arg-type]
+
+        async def interrupt(piece: ResponseOutput) -> None:
+            if not piece.final:
+                await router.interrupt("p")
+
+        stage.voice.listen = interrupt
+        assert (await router.handle(turn())).outcome == "cancelled"
+        assert await stage.exchanges() == []
+        await router.stop()
+    assert stage.pieces() == [("a", False), ("", True)]
 
 
 async def test_a_new_query_ends_the_answer_before_it_is_answered_itself(clock: Clock) -> None:

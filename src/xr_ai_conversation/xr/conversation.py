@@ -169,12 +169,9 @@ class Conversation(BaseConversation):
         rest = [response.end()]
         if history:
             rest.append(_awaited(history))
-        if interrupted and self._record_interrupted:
-            said = "".join(response.said)
+        if interrupted:
             rest.append(
-                self._context.record_interrupted(
-                    turn.participant_id, asked.request, said, turn_id=turn.turn_id, timestamp=asked.time
-                )
+                self._interrupted(turn.participant_id, asked.request, response.said, turn.turn_id, asked.time)
             )
         for outcome in [await attempt(work) for work in rest]:
             if isinstance(outcome, Failure):

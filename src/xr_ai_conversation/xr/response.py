@@ -36,6 +36,9 @@ class Response:
         turn: What it replies to.
         source: Who replies.
         started: Called once, just before the first piece is published.
+
+    Raises:
+        ValueError: The ids or the time of the turn cannot be those of a reply.
     """
 
     def __init__(
@@ -52,6 +55,9 @@ class Response:
         self._source = source
         self._started = started
         self._id = new_id()
+        self._end = self._piece(
+            "", final=True
+        )  # made now, so that a turn that cannot be replied to is refused at once
         self._open = False
         self.said: list[str] = []
         """What has been published, and taken by all subscribers."""
@@ -67,7 +73,7 @@ class Response:
                 await begun
             # a piece that a listener fails to take may have opened its stream
             self._open = True
-        await self._publish(text, final=False)
+        await self._publish(self._piece(text, final=False))
         self.said.append(text)
 
     async def end(self) -> None:
@@ -78,10 +84,10 @@ class Response:
         """
         if self._open:
             self._open = False
-            await self._publish("", final=True)
+            await self._publish(self._end)
 
-    async def _publish(self, text: str, *, final: bool) -> None:
-        output = ResponseOutput(
+    def _piece(self, text: str, *, final: bool) -> ResponseOutput:
+        return ResponseOutput(
             kind="reply",
             text=text,
             final=final,
@@ -89,6 +95,8 @@ class Response:
             response_id=self._id,
             timestamp_us=self._turn.timestamp_us,
         )
+
+    async def _publish(self, output: ResponseOutput) -> None:
         await self._runtime.publish(
             self._topic, output, participant_id=self._turn.participant_id, source=self._source
         )

@@ -130,10 +130,13 @@ class AgentRouter(Agent):
     async def interrupt(self, participant_id: str | None = None) -> None:
         """Cancel a participant's turn and wait until it has ended; the focus stays.
 
+        It may be called by a listener to the answer: the turn then ends it as well.
+
         Args:
             participant_id: Whose; None is everybody's.
         """
-        await ended(self._lanes.interrupt(participant_id))
+        if turns := self._lanes.interrupt(participant_id):
+            await asyncio.wait(turns)
 
     async def participant_left(self, participant_id: str) -> None:
         """Cancel a participant's turn, wait until it has ended, tell all destinations, and forget the participant.
