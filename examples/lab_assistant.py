@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import re
 import signal
@@ -322,6 +323,8 @@ async def main(*, demo: bool) -> None:
     """Load the model, and open the lab."""
     front_end = FrontEnd()
     visits = [played(front_end, script) for script in SCENE] if demo else [typed()]
+    # a warning would land in the middle of what is being said
+    logging.getLogger("xr_ai_conversation").setLevel(logging.ERROR)
     show("Loading the model, which takes a few seconds ...\n")
     async with EmbeddedModel() as model:
         await lab(model.answers, model.summaries, model.prompts, front_end, visits)

@@ -738,6 +738,25 @@ async def test_a_turn_under_the_id_of_somebody_who_is_leaving_waits_and_is_not_c
     assert destination.turns[-1].exchanges == ()
 
 
+async def test_a_departure_that_is_reported_twice_is_one() -> None:
+    destination = Destination("a")
+    entered, may_leave = asyncio.Event(), asyncio.Event()
+
+    async def leave(_: str) -> None:
+        entered.set()
+        await may_leave.wait()
+
+    destination.leaving = leave
+    desk = Desk({"a": destination})
+    leaving = [asyncio.create_task(desk.router.participant_left("p")) for _ in range(2)]
+    await entered.wait()
+    leaving.append(asyncio.create_task(desk.router.participant_left("p")))
+    await asyncio.sleep(0)
+    may_leave.set()
+    await asyncio.gather(*leaving)
+    assert destination.log == ["a sees p leave"]
+
+
 async def test_all_are_told_of_a_departure_whatever_fails_and_the_errors_are_grouped() -> None:
     log: list[str] = []
     destinations = pair(log)

@@ -39,6 +39,11 @@ def __getattr__(name: str) -> object:
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
+def __dir__() -> list[str]:
+    """Show the public names before they are loaded."""
+    return sorted({*globals(), *__all__})
+
+
 __all__ = [
     "CompactionPrompts",
     "ContextBlock",

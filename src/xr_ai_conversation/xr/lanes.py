@@ -76,13 +76,17 @@ class Lanes:
     ) -> asyncio.Task[None]:
         """Cancel the participant's turn, forget the participant, and do what else is to be done when it has ended.
 
-        A turn that is begun meanwhile, under the same id, waits for it, and finds nothing remembered.
+        A turn that is begun meanwhile, under the same id, waits for it, and finds nothing remembered. A departure that is
+        reported again before that is the same one.
 
         Args:
             participant_id: Whose.
             work: What else is to be done.
             name: Of the task.
         """
+        known = self._lanes.get(participant_id)
+        if known and known.departures and not known.turns:
+            return next(iter(known.departures))
         left = self._lanes.pop(participant_id, None)
         before: list[asyncio.Task[Any]] = [*left.turns, *left.departures] if left else []
         if left:

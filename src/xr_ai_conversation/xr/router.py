@@ -32,6 +32,10 @@ class AgentRouter(Agent):
     A participant's turns come one after the other. A new one cancels the one before it and waits until that has
     ended. Participants do not wait for each other. A turn that fails before its answer began ends with a text.
 
+    Its own texts are whole replies, with the name that it is registered under as their source: what an acceptance wants
+    said at once, before the answer; the question of a clarification; that there is no answer. Errors are logged by their
+    kind, and with their traceback at level DEBUG, since their messages may quote what was said.
+
     It is used in one of two ways: directly, with `handle` and `output`, or registered with a runtime, with
     `query_topic` and `output_topic`. There its subscribers return at once, so that a publisher is not held up.
 
@@ -40,8 +44,9 @@ class AgentRouter(Agent):
         decisions: Chooses where several destinations are eligible.
         output: Says a text of the router's: for which turn, for which route, which text. Where no destination has
             the turn the route is "router".
-        default: The destination to try when the choice fails or two have declined; None is none.
-        history: How many completed exchanges of a participant are kept and shown to destinations.
+        default: The destination to try when the choice fails or two have declined, if it is eligible; None is none.
+        history: How many completed exchanges of a participant are kept and shown to destinations; `decisions` is shown
+            the latest.
         error_text: Said when an answer failed before it began.
         unrouted_text: Said when no destination takes the turn.
         decision_timeout_s: Seconds that a choice may take; None is the service's own.

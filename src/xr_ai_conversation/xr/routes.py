@@ -136,6 +136,7 @@ class Routes:
             route,
             type(error).__name__,
         )
+        _LOG.debug("turn %r of participant %r", turn.turn_id, turn.participant_id, exc_info=error)
         if not run.begun:
             await _say(
                 run.output,

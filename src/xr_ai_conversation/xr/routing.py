@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 Started: TypeAlias = Callable[[], Awaitable[None] | None]
-"""What a destination calls once, just before it publishes the first piece of its answer that has text."""
+"""What a destination is given as `started`, and calls once, just before it publishes the first piece of its answer that
+has text; the result is awaited if it is awaitable. From then on the router says nothing of a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,13 @@ class Admission:
     """
 
     disposition: Literal["accept", "decline", "clarify", "release"]
-    """To accept starts the answer, to decline hands the turn to another route, to clarify ends it with a question,
-    to release gives up the focus and hands the turn to ordinary routing."""
+    """To accept starts the answer. To decline hands the turn to another route, and keeps the focus where it is. To
+    clarify ends the turn with a question, which is shown as its answer later; the focus stays where it is, so take it
+    before if the participant's reply is to come here. To release gives up the focus and hands the turn to ordinary
+    routing, which may choose the same destination again; without the focus it is to decline."""
     text: str = ""
-    """The question of a clarification; with an acceptance, something to say at once. Otherwise unused."""
+    """The question of a clarification. With an acceptance, something to say at once: the router publishes it as a final
+    reply of its own, before the answer. Otherwise unused."""
 
     def __post_init__(self) -> None:
         if self.disposition not in ("accept", "decline", "clarify", "release"):
@@ -81,11 +85,12 @@ class RoutingAid:
     """What a destination is chosen by; its full instructions stay with it."""
 
     description: str
-    """What it is for, in a sentence or two."""
+    """What it is for, in a sentence or two; the decision service chooses among descriptions."""
     priority: int = 0
-    """Of two that fit equally well, the one with the higher number is chosen."""
+    """Descriptions are shown highest number first, and of two that fit equally well the first is to be chosen."""
     eligible: Callable[[AgentTurn], bool] | None = None
-    """Whether it can be chosen for a turn at all; None is always."""
+    """Whether it can have a turn at all; None is always. It is asked of whoever has the focus too, and a no takes the
+    focus away: answer yes for turns that go on with what was begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,8 @@ class DestinationResult:
     exchange: AgentExchange | None = None
     """The completed exchange, which later turns are shown; None if there is nothing to show."""
     focus: Literal["keep", "take", "release"] = "keep"
-    """Leave the focus as it is, take it, so that the participant's next turns come here first, or give it up."""
+    """Leave the focus as it is, take it, so that the participant's next turns come here first, or give it up. Whoever
+    loses it is told by its `release`, itself included."""
 
     def __post_init__(self) -> None:
         if self.focus not in ("keep", "take", "release"):
