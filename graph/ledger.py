@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from copy import copy
 from datetime import datetime
 
 from langgraph.checkpoint.memory import InMemorySaver
@@ -128,13 +129,15 @@ class Ledger:
         self, participant: Participant, node: NodeName, operations: Sequence[Operation]
     ) -> ParticipantContext | None:
         """Return the changed context; None if nothing is to be changed."""
-        async with self._store.exclusive(participant.id):
+        async with self._store.exclusive(participant.id) as saver:
             context = await self._current(participant)
             changed = fold(context, operations)
             if changed == context:
                 return None
+            durable = copy(self._durable)
+            durable.checkpointer = saver
             values = {"context": list(operations)}
-            await self._durable.aupdate_state(thread(participant.id), values, as_node=node)
+            await durable.aupdate_state(thread(participant.id), values, as_node=node)
             return changed
 
     async def _current(self, participant: Participant) -> ParticipantContext:
@@ -154,21 +157,21 @@ class Ledger:
         async with participant.lock:
             async for attempt in self._attempts():
                 with attempt:
-                    async with self._store.exclusive(participant.id):
-                        await self._store.forget(participant.id)
+                    async with self._store.exclusive(participant.id) as saver:
+                        await self._store.forget(participant.id, saver)
             participant.reset()
         if self._closed:
             await self._store.close()
 
     async def forget_idle(self, participant: Participant, since: datetime) -> bool:
         """Delete all that is stored of a participant if nothing was since a time, and tell whether that was so."""
-        async with participant.lock, self._store.exclusive(participant.id):
+        async with participant.lock, self._store.exclusive(participant.id) as saver:
             head = await self._head(participant)
             # a thread without a context of ours is of another graph on the same saver
             ours = isinstance(head.context, dict) and "schema_version" in head.context
             if participant.jobs or not ours or (head.checkpoint_id or "") >= first_id(since):
                 return False
-            await self._store.forget(participant.id)
+            await self._store.forget(participant.id, saver)
             participant.reset()
             return True
 

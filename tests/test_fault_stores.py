@@ -256,7 +256,7 @@ REFUSED: dict[str, tuple[type[Exception], str, Call]] = {
     "history before them": (ValueError, "^timestamp_us must", lambda to: history(to, timestamp_us=-(2**63))),
     "history on the last day": (
         ValueError,
-        "^timestamp must",
+        "^timestamp_us must",
         lambda to: history(to, timestamp_us=253_402_300_799_999_999),
     ),
     "time that is text": (TypeError, "^timestamp must", lambda to: exchange(to, timestamp="now")),

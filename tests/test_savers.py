@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import stat
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -21,6 +22,8 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from xr_ai_conversation import ContextManager, ContextSchemaError, StoreError, open_saver
+from xr_ai_conversation.graph.stores import store_of
+from xr_ai_conversation.graph.stores.postgres import PostgresStore
 from xr_ai_conversation.state.context import SCHEMA_VERSION
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -190,3 +193,49 @@ async def test_a_database_of_each_released_schema_is_read(tmp_path: Path) -> Non
             assert [block.text for block in await context.blocks(PARTICIPANT)] == shown
             await context.record_exchange(PARTICIPANT, "Goes on?", "Yes.")
             assert "Goes on?" in "".join(block.text for block in await context.blocks(PARTICIPANT))
+
+
+async def test_a_commit_whose_lock_was_lost_overwrites_nothing_that_another_process_committed(
+    postgres: str,
+) -> None:
+    async with (
+        open_saver(postgres) as first,
+        open_saver(postgres) as second,
+        ContextManager(ScriptedModel(), checkpointer=first) as one,
+        ContextManager(ScriptedModel(), checkpointer=second) as other,
+        await psycopg.AsyncConnection.connect(postgres, autocommit=True) as admin,
+    ):
+        await one.record_exchange("p", "first", "ok")
+        await one._participants.finished()
+        reached, release, read, calls = asyncio.Event(), asyncio.Event(), first.aget_tuple, 0
+
+        async def held(*arguments: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            found = await read(*arguments)
+            if calls == 2:  # the commit has read what it builds upon
+                reached.set()
+                await release.wait()
+            return found
+
+        first.aget_tuple = held  # type: ignore[method-assign, assignment]
+        task = asyncio.create_task(one.record_exchange("p", "of one", "ok"))
+        await reached.wait()
+        await admin.execute(
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_locks WHERE locktype = 'advisory' AND granted "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        await other.record_exchange("p", "of the other", "ok")
+        release.set()
+        await task
+        entries = (await other.snapshot("p"))["dialogue"]["entries"]
+        said = [entry["request"] for entry in entries if "request" in entry]
+    assert sorted(said) == ["first", "of one", "of the other"]
+
+
+async def test_a_saver_derived_from_a_known_one_is_treated_as_that(postgres: str) -> None:
+    class Traced(AsyncPostgresSaver): ...
+
+    async with open_saver(postgres) as saver:
+        assert isinstance(saver, AsyncPostgresSaver)
+        assert isinstance(store_of(Traced(saver.conn)), PostgresStore)

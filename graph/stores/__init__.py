@@ -28,7 +28,7 @@ def store_of(saver: Saver) -> Store:
         return MemoryStore(saver)
     if isinstance(saver, AsyncSqliteSaver):
         return SqliteStore(saver)
-    if kind.__module__.startswith("langgraph.checkpoint.postgres"):
+    if any(base.__module__.startswith("langgraph.checkpoint.postgres") for base in kind.__mro__):
         return PostgresStore(saver)
     return Store(saver)
 

@@ -45,9 +45,13 @@ class Store:
         return Head(found.checkpoint["channel_values"].get("context"), found.checkpoint["id"])
 
     @asynccontextmanager
-    async def exclusive(self, participant_id: str) -> AsyncIterator[None]:
-        """Keep other processes from committing to a participant's thread, where the saver has several."""
-        yield
+    async def exclusive(self, participant_id: str) -> AsyncIterator[Saver]:
+        """Keep other processes from committing to a participant's thread, where the saver has several.
+
+        Yields:
+            The saver to write with meanwhile: where it can be, what it writes is lost with the exclusion.
+        """
+        yield self.saver
 
     @asynccontextmanager
     async def compacting(self, participant_id: str, topic: str | None) -> AsyncIterator[None]:
@@ -65,9 +69,14 @@ class Store:
     async def prune(self, participant_id: str, keep: int) -> None:
         """Delete all but the newest `keep` checkpoints of a participant's thread."""
 
-    async def forget(self, participant_id: str) -> None:
-        """Delete a participant's thread, so that no byte of it is left."""
-        await self.saver.adelete_thread(participant_id)
+    async def forget(self, participant_id: str, saver: Saver) -> None:
+        """Delete a participant's thread, so that no byte of it is left.
+
+        Args:
+            participant_id: Whose.
+            saver: The one that `exclusive` yielded.
+        """
+        await saver.adelete_thread(participant_id)
 
     async def close(self) -> None:
         """Release what was opened here; the saver itself is its owner's."""

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-from xr_ai_conversation.graph.stores.base import Head, Store
+from xr_ai_conversation.graph.stores.base import Head, Saver, Store
 from xr_ai_conversation.graph.stores.ids import first_id
 
 
@@ -43,7 +43,7 @@ class MemoryStore(Store):
                 del checkpoints[checkpoint_id]
                 self.saver.writes.pop((participant_id, namespace, checkpoint_id), None)
 
-    async def forget(self, participant_id: str) -> None:
+    async def forget(self, participant_id: str, saver: Saver) -> None:
         """Delete a participant's thread."""
         await self.prune(participant_id, 0)
         self.saver.storage.pop(participant_id, None)

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from copy import copy
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -52,10 +54,16 @@ class PostgresStore(Store):
         self._compactions: _Pool | None = None
 
     @asynccontextmanager
-    async def exclusive(self, participant_id: str) -> AsyncIterator[None]:
-        """Keep other processes from committing to a participant's thread meanwhile."""
-        async with self._locked(participant_id):
-            yield
+    async def exclusive(self, participant_id: str) -> AsyncIterator[Saver]:
+        """Keep other processes from committing to a participant's thread meanwhile.
+
+        What is written with the saver that it yields is of the transaction that holds the lock: if its connection is
+        lost, so is the write, and nobody overwrites what another process has committed since.
+        """
+        async with self._locked(participant_id) as connection:
+            bound: Any = copy(self.saver)
+            bound.conn, bound.pipe, bound.lock = connection, None, asyncio.Lock()
+            yield bound
 
     async def prune(self, participant_id: str, keep: int) -> None:
         """Delete all but the newest `keep` checkpoints of a participant's thread, and what only they hold."""

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from xr_ai_conversation.graph.stores.base import Head, Store
+from xr_ai_conversation.graph.stores.base import Head, Saver, Store
 from xr_ai_conversation.graph.stores.filelock import FileLock
 from xr_ai_conversation.graph.stores.ids import first_id
 
@@ -59,7 +59,7 @@ class SqliteStore(Store):
                     _SQLITE_PRUNE.format(table=table), (participant_id, participant_id, keep)
                 )
 
-    async def forget(self, participant_id: str) -> None:
+    async def forget(self, participant_id: str, saver: Saver) -> None:
         """Delete a participant's thread, and empty the write-ahead log of it."""
         async with self._transaction():
             for table in ("writes", "checkpoints"):
@@ -71,7 +71,7 @@ class SqliteStore(Store):
             )
 
     @asynccontextmanager
-    async def exclusive(self, participant_id: str) -> AsyncIterator[None]:
+    async def exclusive(self, participant_id: str) -> AsyncIterator[Saver]:
         """Keep other processes from committing meanwhile.
 
         It leaves no transaction open that a commit failed to end, and empties the log if that was put off.
@@ -81,7 +81,7 @@ class SqliteStore(Store):
             row = await self._row("SELECT file FROM pragma_database_list WHERE name = 'main'")
             self._lock = FileLock(f"{row[0]}-lock" if row and row[0] else ":memory:")
         async with self._lock, self._clean():
-            yield
+            yield self.saver
 
     @asynccontextmanager
     async def _clean(self) -> AsyncIterator[None]:

@@ -105,8 +105,8 @@ async def forget(place: Place, participant: str) -> bool:
         store = store_of(saver)
         known = (await store.head(participant)).checkpoint_id is not None
         if known:
-            async with store.exclusive(participant):
-                await store.forget(participant)
+            async with store.exclusive(participant) as writer:
+                await store.forget(participant, writer)
         await store.close()
         return known
 
