@@ -16,7 +16,9 @@ from langchain_core.messages import BaseMessage
 
 from xr_ai_conversation.graph.build import live_graph
 from xr_ai_conversation.graph.manager import BaseContextManager
+from xr_ai_conversation.graph.participants import check_participant_id
 from xr_ai_conversation.graph.system import system_text
+from xr_ai_conversation.graph.tasks import drawn
 from xr_ai_conversation.nodes.answer import answer_messages, answer_node
 from xr_ai_conversation.state.context import ParticipantContext
 from xr_ai_conversation.state.text import clean, visible
@@ -80,12 +82,11 @@ class BaseConversation:
             ValueError: The id cannot be, or the text is blank.
         """
         request = self._accepted(text)
+        check_participant_id(participant_id)
         asked = self._context.clock()
-        context = await self._context.snapshot(participant_id)
         said: list[str] = []
-        task = asyncio.current_task()
-        cancellations = task.cancelling() if task else 0
         try:
+            context = await self._context.snapshot(participant_id)
             async with aclosing(self._pieces(context, request)) as pieces:
                 async for piece in pieces:
                     said.append(piece)
@@ -96,8 +97,6 @@ class BaseConversation:
         await self._context.record_exchange(
             participant_id, request, "".join(said), turn_id=turn_id, timestamp=asked
         )
-        if task and task.cancelling() > cancellations:
-            raise asyncio.CancelledError  # it came as the graph ended, which takes it for its own
 
     async def messages(self, participant_id: str, text: str) -> list[BaseMessage]:
         """Return the three messages that an answer to `text` would send now: system, context and request.
@@ -135,15 +134,15 @@ class BaseConversation:
             raise RuntimeError("the conversation is closed and takes no new requests")
         return request
 
-    async def _pieces(self, context: ParticipantContext, request: str) -> AsyncGenerator[str, None]:
-        """Yield an answer's pieces; it ends by itself only if the model did.
+    def _pieces(self, context: ParticipantContext, request: str) -> AsyncGenerator[str, None]:
+        """Yield an answer's pieces; the model has ended when this is left, and by itself if this ends by itself.
 
         Raises:
-            CancelledError: The caller was cancelled, also where the graph takes that for its own affair.
             RuntimeError: The answer was broken off by something in the graph.
         """
-        task = asyncio.current_task()
-        cancellations = task.cancelling() if task else 0
+        return drawn(self._run(context, request), "an answer")
+
+    async def _run(self, context: ParticipantContext, request: str) -> AsyncGenerator[str, None]:
         whole = False
         # typed as any iterator of mappings, it is an async generator of pairs
         parts = cast(
@@ -157,8 +156,6 @@ class BaseConversation:
                 elif "answer" in part:  # what the node returns when the model has ended
                     whole = True
         if not whole:
-            if task and task.cancelling() > cancellations:
-                raise asyncio.CancelledError
             raise RuntimeError("the answer was broken off; nothing was recorded")
 
 

@@ -373,11 +373,14 @@ class BaseContextManager:
 
     async def _commit(self, participant_id: str, node: NodeName, operation: Operation) -> None:
         with self._participants.using(participant_id) as participant:
-            await self._forget_if_idle(participant)
-            await self._ledger.commit(participant, node, [operation])
+            await unbroken(self._store(participant, node, operation), f"store of {node}")
         if self._idle_after and not self._closed and self.clock() - self._expired > self._idle_after / 10:
             self._expired = self.clock()
             self._participants.start(self._expire(), "expire idle participants")
+
+    async def _store(self, participant: Participant, node: NodeName, operation: Operation) -> None:
+        await self._forget_if_idle(participant)
+        await self._ledger.commit(participant, node, [operation])
 
     def _look_after(self, participant: Participant, context: ParticipantContext) -> None:
         self._compactor.look_after(participant, context)

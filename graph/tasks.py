@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Coroutine, Iterable
+from contextlib import aclosing, suppress
 from contextvars import Context
 from typing import Any, TypeVar
 
@@ -67,8 +67,38 @@ async def drained(work: Coroutine[Any, Any, _T], name: str) -> _T:
     return task.result()
 
 
+async def drawn(source: AsyncGenerator[_T, None], name: str) -> AsyncGenerator[_T, None]:
+    """Yield what a generator yields, which has ended when this is left, in whatever way and however often cancelled.
+
+    Args:
+        source: It runs in a task of its own, ahead of who draws from it.
+        name: Name of the task.
+    """
+    items: asyncio.Queue[_T | None] = asyncio.Queue()
+
+    async def run() -> None:
+        try:
+            async with aclosing(source):
+                async for item in source:
+                    items.put_nowait(item)
+        finally:
+            items.put_nowait(None)
+
+    task = asyncio.create_task(run(), name=name)
+    try:
+        while (item := await items.get()) is not None:
+            yield item
+        await ended((task,))
+    finally:
+        task.cancel()
+        await ended((task,))
+        failure = _failure(task)
+    if failure is not None:
+        raise failure
+
+
 def _failure(task: asyncio.Task[Any]) -> BaseException | None:
     return None if task.cancelled() else task.exception()
 
 
-__all__ = ["drained", "ended", "unbroken"]
+__all__ = ["drained", "drawn", "ended", "unbroken"]

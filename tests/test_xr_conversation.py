@@ -21,6 +21,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from xr_ai_conversation import ContextManager, Conversation, EmptyAnswerError
 from xr_ai_conversation.xr import (
     VOICE_OUTPUT_TOPIC,
+    Admission,
     Agent,
     AgentExchange,
     AgentRouter,
@@ -740,6 +741,72 @@ async def test_a_stream_that_is_left_is_remembered_with_what_was_given_out_if_wa
         assert await stage.exchanges() == [("Count.", "one two ")]
 
 
+@pytest.mark.parametrize("gap", range(12))
+async def test_a_stream_that_is_cancelled_again_while_it_ends_leaves_no_model_and_no_task(
+    gap: int, clock: Clock
+) -> None:
+    speaker = Speaker("a", "b")
+    async with Stage(speaker.model, clock) as stage:
+
+        async def listen() -> None:
+            async for _ in stage.talk.stream("p", "Hi"):
+                pass
+
+        task = asyncio.create_task(listen())
+        speaker.tell()
+        await until(speaker.waiting, task)
+        task.cancel()
+        for _ in range(gap):
+            await asyncio.sleep(0)
+        task.cancel()
+        assert isinstance(await gone(task), asyncio.CancelledError)
+        assert stage.model.closed == 1
+
+
+async def test_what_was_asked_is_remembered_although_it_was_interrupted_before_anything_was_known(
+    clock: Clock,
+) -> None:
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(SteeredSaver):
+        async def aget_tuple(self, config: Any) -> Any:
+            reached.set()
+            await go_on.wait()
+            return await super().aget_tuple(config)
+
+    async with Stage(says("a"), clock, saver=Slow(), record_interrupted=True) as stage:
+        go_on.set()
+        await stage.context.record_exchange("p", "earlier", "ok")
+        reached.clear()
+        go_on.clear()
+        task = stage.answer(turn("My name is Ann."))
+        await until(reached, task)
+        task.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        assert isinstance(await gone(task), asyncio.CancelledError)
+        assert [request for request, _ in await stage.exchanges()] == ["earlier", "My name is Ann."]
+
+
+async def test_no_text_follows_a_cancellation_that_somebody_has_swallowed(clock: Clock) -> None:
+    entered, go_on = asyncio.Event(), asyncio.Event()
+
+    async def started() -> None:
+        entered.set()
+        try:
+            await go_on.wait()
+        except asyncio.CancelledError:
+            return
+
+    async with Stage(says("a", "b"), clock) as stage:
+        task = asyncio.create_task(stage.talk.answer(turn(), started=started))
+        await until(entered, task)
+        task.cancel()
+        assert isinstance(await gone(task), asyncio.CancelledError)
+        assert await stage.exchanges() == []
+    assert stage.pieces() == []
+
+
 async def test_a_stream_whose_interruption_cannot_be_recorded_is_cancelled_all_the_same(clock: Clock) -> None:
     saver, speaker = SteeredSaver(), Speaker("a")
     async with Stage(speaker.model, clock, saver=saver, record_interrupted=True) as stage:
@@ -980,6 +1047,34 @@ async def test_an_interruption_ends_the_answer_of_one_participant_only(clock: Cl
         assert (await tasks[1]).outcome == "answered"
         assert (await stage.exchanges("p"), await stage.exchanges("q")) == ([], [("Hi", "ab")])
         await router.stop()
+
+
+async def test_an_answer_within_the_turn_of_another_is_not_published_under_that_ones_route(
+    clock: Clock,
+) -> None:
+    async def output(*_: object) -> None: ...
+
+    async with Stage(says("ok"), clock) as stage:
+
+        class Doorbell:
+            routing = None
+
+            async def admit(self, _: AgentTurn) -> Admission:
+                return Admission("accept")
+
+            async def answer(self, _: AgentTurn, started: object = None) -> DestinationResult:
+                await stage.talk.answer(turn("Who is there?", "other", "bob"))
+                return DestinationResult(AgentExchange("ring", "rung"))
+
+            async def release(self, _: str) -> None: ...
+
+            async def participant_left(self, _: str) -> None: ...
+
+        router = AgentRouter({"doorbell": Doorbell()}, NoDecisions(), output=output)  # type: ignore[arg-type]
+        result = await router.handle(turn())
+        await router.stop()
+    assert [spoken.source for spoken in stage.voice.responses] == ["conversation"]
+    assert result.exchange == AgentExchange("ring", "rung", turn_id="t")
 
 
 async def test_who_comes_under_the_id_of_a_departed_participant_finds_nothing(clock: Clock) -> None:

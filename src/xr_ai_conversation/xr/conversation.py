@@ -119,7 +119,7 @@ class Conversation(BaseConversation):
                 "answer needs the runtime and output_topic of the constructor; stream does without"
             )
         asked = _Asked(turn, self._accepted(turn.text), self._time(turn))
-        response = Response(self._runtime, self._output_topic, turn, _route(), started)
+        response = Response(self._runtime, self._output_topic, turn, _route(turn), started)
         return await drained(self._respond(asked, response), f"answer to turn {turn.turn_id}")
 
     async def release(self, participant_id: str) -> None:
@@ -132,9 +132,9 @@ class Conversation(BaseConversation):
         return self._context.clock() if turn.timestamp_us is None else from_microseconds(turn.timestamp_us)
 
     async def _respond(self, asked: _Asked, response: Response) -> DestinationResult:
-        turn = asked.turn
-        context, history = await self._context.with_history(turn.participant_id, turn.exchanges)
+        turn, history = asked.turn, None
         try:
+            context, history = await self._context.with_history(turn.participant_id, turn.exchanges)
             async with aclosing(self._pieces(context, asked.request)) as pieces:
                 async for piece in pieces:
                     await response.say(piece)
@@ -152,7 +152,9 @@ class Conversation(BaseConversation):
         try:
             await response.end()
         finally:
-            await ended((history,) if history else ())
+            if history:
+                await ended((history,))
+                history.exception()  # it is known, also where the end could not be published
         if history:
             history.result()
         turn, said = asked.turn, "".join(response.said)
@@ -194,12 +196,14 @@ class _Asked:
     """When it was said, with a zone."""
 
 
-def _route() -> str:
-    """Return the name that the current turn is routed under."""
+def _route(turn: AgentTurn) -> str:
+    """Return the name that a turn is routed under."""
     try:
-        return current_turn_context().route
+        routed = current_turn_context()
     except LookupError:
         return _SOURCE
+    ours = (routed.participant_id, routed.turn_id) == (turn.participant_id, turn.turn_id)
+    return routed.route if ours else _SOURCE
 
 
 async def _awaited(task: asyncio.Task[None]) -> None:

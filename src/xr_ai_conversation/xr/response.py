@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from inspect import isawaitable
 from typing import Any, Protocol
@@ -67,12 +68,15 @@ class Response:
 
         Raises:
             BaseExceptionGroup: A subscriber failed, or was cancelled.
+            CancelledError: The task was cancelled, also if somebody else has swallowed that.
         """
-        if not self._open:
-            if self._started is not None and isawaitable(begun := self._started()):
-                await begun
-            # a piece that a listener fails to take may have opened its stream
-            self._open = True
+        if not self._open and self._started is not None and isawaitable(begun := self._started()):
+            await begun
+        task = asyncio.current_task()
+        if task and task.cancelling():
+            raise asyncio.CancelledError
+        # a piece that a listener fails to take may have opened its stream
+        self._open = True
         await self._publish(self._piece(text, final=False))
         self.said.append(text)
 

@@ -110,7 +110,8 @@ class AgentRouter(Agent):
         """Route a turn and wait for what comes of it.
 
         A failure is said to the participant and returned, not raised. A cancellation cancels the turn, and goes on
-        when that has ended.
+        when that has ended. A listener to an answer must not wait here for the participant's next turn, which waits for
+        the listener: let it begin that in a task of its own.
 
         Args:
             turn: Its exchanges are replaced by those that the router knows.

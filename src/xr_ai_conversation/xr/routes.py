@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from langgraph.graph import END, START, StateGraph
@@ -156,6 +156,10 @@ class Routes:
         found = await self.selection.destinations[route].answer(turn, started=started)
         result = found or DestinationResult()
         if result.exchange is not None:
+            if (
+                result.exchange.turn_id is None
+            ):  # with it, a history that was recorded is known again in any order
+                result = replace(result, exchange=replace(result.exchange, turn_id=turn.turn_id))
             memory.history.append(result.exchange)
         if result.focus == "take" and memory.focus != route:
             await self._unfocus(memory, turn, route)
