@@ -51,6 +51,8 @@ class PostgresStore(Store):
     def __init__(self, saver: Saver) -> None:
         super().__init__(saver)
         self._pool: _Pool | None = None
+        self._turns = asyncio.Semaphore(_CONNECTIONS)
+        """Lets commits wait for their turn as long as it takes: only a server that is away is an error."""
         self._compactions: _Pool | None = None
 
     @asynccontextmanager
@@ -108,8 +110,9 @@ class PostgresStore(Store):
     async def _locked(self, participant_id: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
         if self._pool is None:
             self._pool = _own_pool(self.saver)
+            self._turns = asyncio.Semaphore(_CONNECTIONS)  # of the event loop that the pool is of
             await self._pool.open()
-        async with self._pool.connection() as connection, connection.transaction():
+        async with self._turns, self._pool.connection() as connection, connection.transaction():
             await connection.execute(
                 "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (participant_id,)
             )

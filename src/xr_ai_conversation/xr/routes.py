@@ -156,11 +156,10 @@ class Routes:
         found = await self.selection.destinations[route].answer(turn, started=started)
         result = found or DestinationResult()
         if result.exchange is not None:
-            if (
-                result.exchange.turn_id is None
-            ):  # with it, a history that was recorded is known again in any order
-                result = replace(result, exchange=replace(result.exchange, turn_id=turn.turn_id))
-            memory.history.append(result.exchange)
+            # with its turn, an exchange that was recorded is known again wherever it stands in a history
+            exchange = replace(result.exchange, turn_id=result.exchange.turn_id or turn.turn_id)
+            result = replace(result, exchange=exchange)
+            memory.history.append(exchange)
         if result.focus == "take" and memory.focus != route:
             await self._unfocus(memory, turn, route)
         elif result.focus == "release" and memory.focus == route:
