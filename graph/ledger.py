@@ -83,6 +83,7 @@ class Ledger:
         node: NodeName,
         operations: Sequence[Operation],
         epoch: int | None = None,
+        since: datetime | None = None,
     ) -> None:
         """Fold operations into a participant's context; durable on return, whole even if cancelled meanwhile.
 
@@ -93,18 +94,26 @@ class Ledger:
             node: The node that the operations are of, which the history shows.
             operations: What to do.
             epoch: Drop the operations if the participant was cleared since this epoch; None keeps them.
+            since: Forget first what is stored if nothing was since this time; None keeps it.
 
         Raises:
             ContextSchemaError: What is stored is damaged, or of a newer version.
         """
-        await unbroken(self._commit(participant, node, operations, epoch), f"commit of {node}")
+        await unbroken(self._commit(participant, node, operations, epoch, since), f"commit of {node}")
 
     async def _commit(
-        self, participant: Participant, node: NodeName, operations: Sequence[Operation], epoch: int | None
+        self,
+        participant: Participant,
+        node: NodeName,
+        operations: Sequence[Operation],
+        epoch: int | None,
+        since: datetime | None,
     ) -> None:
         async with participant.lock:
             if self._closed or (epoch is not None and epoch != participant.epoch):
                 return
+            if since is not None:
+                await self._forget_idle(participant, since)
             # Tried again it changes nothing that a lost answer of the store had left in doubt.
             async for attempt in self._attempts():
                 with attempt:
@@ -163,9 +172,20 @@ class Ledger:
         if self._closed:
             await self._store.close()
 
-    async def forget_idle(self, participant: Participant, since: datetime) -> bool:
-        """Delete all that is stored of a participant if nothing was since a time, and tell whether that was so."""
-        async with participant.lock, self._store.exclusive(participant.id) as saver:
+    async def forget_idle(self, participant: Participant, since: datetime | None) -> bool:
+        """Delete all that is stored of a participant if nothing was since a time, and tell whether that was so.
+
+        It goes to its end if it is cancelled. None is no time, before which everybody was busy.
+        """
+
+        async def forget(since: datetime) -> bool:
+            async with participant.lock:
+                return await self._forget_idle(participant, since)
+
+        return since is not None and await unbroken(forget(since), "expire a participant")
+
+    async def _forget_idle(self, participant: Participant, since: datetime) -> bool:
+        async with self._store.exclusive(participant.id) as saver:
             head = await self._head(participant)
             # a thread without a context of ours is of another graph on the same saver
             ours = isinstance(head.context, dict) and "schema_version" in head.context

@@ -162,7 +162,7 @@ class BaseContextManager:
         with self._participants.using(participant_id) as participant:
             if self._closed:
                 return empty()
-            await self._forget_if_idle(participant)
+            await self._ledger.forget_idle(participant, self._since())
             epoch = participant.epoch
             context = await self._ledger.read(participant)
             if not participant.touched and epoch == participant.epoch:
@@ -276,13 +276,10 @@ class BaseContextManager:
         An answer need not wait for the commit; whoever records it awaits the task before. None if nothing is new.
         Args and errors are those of `reconcile`.
         """
-        operation: Reconcile = {
-            "op": "reconcile",
-            "window": [past for exchange in exchanges if (past := self._past(exchange))],
-            "now": self._stamp(None),
-        }
+        window = [past for exchange in exchanges if (past := self._past(exchange))]
+        operation: Reconcile = {"op": "reconcile", "window": window, "now": self._stamp(None)}
         context = await self.snapshot(participant_id)
-        if self._closed or (known := fold(context, [operation])) == context:
+        if self._closed or not window or (known := fold(context, [operation])) == context:
             return context, None
         if again := repeated(context, operation):
             _LOG.warning(
@@ -351,19 +348,18 @@ class BaseContextManager:
         """
         self._participants.enter_loop()
         self._expired = self.clock()
-        if self._idle_after is None or self._closed:
+        since = self._since()
+        if since is None or self._closed:
             return 0
         forgotten = 0
-        for participant_id in await self._ledger.idle(self._expired - self._idle_after):
+        for participant_id in await self._ledger.idle(since):
             with self._participants.using(participant_id) as participant:
-                forgotten += await self._forget_if_idle(participant)
+                forgotten += await self._ledger.forget_idle(participant, self._since())
         return forgotten
 
-    async def _forget_if_idle(self, participant: Participant) -> bool:
-        if self._idle_after is None:
-            return False
-        since = self.clock() - self._idle_after
-        return await unbroken(self._ledger.forget_idle(participant, since), "expire a participant")
+    def _since(self) -> datetime | None:
+        """Return the time since which something must have been stored of whoever is not idle; None is no matter."""
+        return None if self._idle_after is None else self.clock() - self._idle_after
 
     async def _expire(self) -> None:
         try:
@@ -373,14 +369,10 @@ class BaseContextManager:
 
     async def _commit(self, participant_id: str, node: NodeName, operation: Operation) -> None:
         with self._participants.using(participant_id) as participant:
-            await unbroken(self._store(participant, node, operation), f"store of {node}")
+            await self._ledger.commit(participant, node, [operation], since=self._since())
         if self._idle_after and not self._closed and self.clock() - self._expired > self._idle_after / 10:
             self._expired = self.clock()
             self._participants.start(self._expire(), "expire idle participants")
-
-    async def _store(self, participant: Participant, node: NodeName, operation: Operation) -> None:
-        await self._forget_if_idle(participant)
-        await self._ledger.commit(participant, node, [operation])
 
     def _look_after(self, participant: Participant, context: ParticipantContext) -> None:
         self._compactor.look_after(participant, context)

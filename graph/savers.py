@@ -57,12 +57,17 @@ class StoreError(RuntimeError):
     """A store cannot be opened; the message is one sentence that says which and why."""
 
 
-def reason(error: BaseException) -> str:
-    """Return why a store could not be used, in a few words.
+def unusable(place: object, error: BaseException) -> StoreError:
+    """Return the error that says which store could not be used, and why.
 
     Args:
+        place: Where it is, as it may be shown.
         error: What the operating system, SQLite or PostgreSQL says.
     """
+    return StoreError(f"the database {place} cannot be used: {_reason(error)}")
+
+
+def _reason(error: BaseException) -> str:
     if isinstance(error, OSError):
         return _FILE_REASONS.get(error.errno or 0) or (error.strerror or type(error).__name__).lower()
     # the lowest byte is the primary code; errors of the sqlite3 module itself have none
@@ -136,7 +141,7 @@ async def _sqlite(path: Path, serde: SerializerProtocol) -> AsyncIterator[Saver]
             await saver.setup()
             await connection.execute("PRAGMA secure_delete = ON")
         except sqlite3.Error as error:
-            raise _unusable(path, error) from error
+            raise unusable(path, error) from error
         yield saver
 
 
@@ -147,11 +152,7 @@ def _make(path: Path) -> None:
         # a connection that cannot open its file leaves a thread behind, which prints a traceback
         path.open("rb").close()
     except OSError as error:
-        raise _unusable(path, error) from error
-
-
-def _unusable(place: object, error: BaseException) -> StoreError:
-    return StoreError(f"the database {place} cannot be used: {reason(error)}")
+        raise unusable(path, error) from error
 
 
 @asynccontextmanager
@@ -171,7 +172,7 @@ async def _postgres(address: str, serde: SerializerProtocol, connections: int) -
         ) as connection:
             await _set_up(AsyncPostgresSaver(connection))
     except Error as error:
-        raise _unusable(without_password(address), error) from None
+        raise unusable(without_password(address), error) from None
     pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
         address,
         kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
@@ -213,4 +214,4 @@ def without_password(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-__all__ = ["StoreError", "open_saver", "reason", "without_password"]
+__all__ = ["StoreError", "open_saver", "unusable", "without_password"]

@@ -80,20 +80,16 @@ class SqliteStore(Store):
             await self.saver.setup()
             row = await self._row("SELECT file FROM pragma_database_list WHERE name = 'main'")
             self._lock = FileLock(f"{row[0]}-lock" if row and row[0] else ":memory:")
-        async with self._lock, self._clean():
-            yield self.saver
-
-    @asynccontextmanager
-    async def _clean(self) -> AsyncIterator[None]:
-        try:
-            yield
-        except BaseException:
-            async with self.saver.lock:
-                if self.saver.conn.in_transaction:
-                    await self.saver.conn.rollback()
-            raise
-        if self._log_holds_forgotten:
-            await self._empty_log()
+        async with self._lock:
+            try:
+                yield self.saver
+            except BaseException:
+                async with self.saver.lock:
+                    if self.saver.conn.in_transaction:
+                        await self.saver.conn.rollback()
+                raise
+            if self._log_holds_forgotten:
+                await self._empty_log()
 
     def passing(self, error: BaseException) -> bool:
         """Tell whether the file is in use; a disk that is full stays so."""

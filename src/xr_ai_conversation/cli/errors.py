@@ -26,9 +26,9 @@ class DatabaseFailure(Failure):
     """
 
     def __init__(self, place: object, error: BaseException) -> None:
-        from xr_ai_conversation.graph.savers import reason
+        from xr_ai_conversation.graph.savers import unusable
 
-        super().__init__(f"The database {place} cannot be used: {reason(error)}.")
+        super().__init__(_capital(unusable(place, error)))
 
 
 @contextmanager
@@ -59,14 +59,18 @@ def _sentence(error: Exception) -> str | None:
     from xr_ai_conversation.state.context import ContextSchemaError
 
     if isinstance(error, ContextSchemaError | EmptyAnswerError | StoreError):
-        text = str(error)
-        return f"{text[0].upper()}{text[1:]}."
+        return _capital(error)
     if sentence := explain(error):
         return sentence
     if type(error).__module__.partition(".")[0] in ("openai", "httpx", "langchain_core", "langchain_openai"):
         first_line = (str(error).splitlines() or [""])[0]
         return f"The model failed with {type(error).__name__}: {first_line[:200]}"
     return None
+
+
+def _capital(error: Exception) -> str:
+    text = str(error)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 __all__ = ["DatabaseFailure", "Failure", "explained"]

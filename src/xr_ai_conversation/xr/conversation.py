@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from contextlib import aclosing
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -168,9 +169,9 @@ class Conversation(BaseConversation):
     ) -> None:
         """End what was begun; what goes wrong here must not hide why the answer was broken off."""
         turn = asked.turn
-        rest = [response.end()]
+        rest: list[Awaitable[None]] = [response.end()]
         if history:
-            rest.append(_awaited(history))
+            rest.append(history)
         if interrupted:
             rest.append(
                 self._interrupted(turn.participant_id, asked.request, response.said, turn.turn_id, asked.time)
@@ -204,10 +205,6 @@ def _route(turn: AgentTurn) -> str:
         return _SOURCE
     ours = (routed.participant_id, routed.turn_id) == (turn.participant_id, turn.turn_id)
     return routed.route if ours else _SOURCE
-
-
-async def _awaited(task: asyncio.Task[None]) -> None:
-    await task
 
 
 __all__ = ["Conversation"]

@@ -127,9 +127,9 @@ class Lanes:
     def _enter(
         self, participant_id: str, lane: Lane, tasks: set[asyncio.Task[_T]], task: asyncio.Task[_T]
     ) -> None:
-        def leave(ended: asyncio.Task[_T]) -> None:
-            tasks.discard(ended)
-            self._tasks.discard(ended)
+        def leave(over: asyncio.Task[_T]) -> None:
+            tasks.discard(over)
+            self._tasks.discard(over)
             memory = lane.memory
             idle = not (lane.turns or lane.departures or memory.history or memory.focus)
             if idle and self._lanes.get(participant_id) is lane:

@@ -56,9 +56,8 @@ class Response:
         self._source = source
         self._started = started
         self._id = new_id()
-        self._end = self._piece(
-            "", final=True
-        )  # made now, so that a turn that cannot be replied to is refused at once
+        # made now, so that a turn that cannot be replied to is refused at once
+        self._end = self._piece("", final=True)
         self._open = False
         self.said: list[str] = []
         """What has been published, and taken by all subscribers."""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ class Failure:
     """The error."""
 
 
-async def attempt(work: Coroutine[Any, Any, _T]) -> _T | Failure:
+async def attempt(work: Awaitable[_T]) -> _T | Failure:
     """Await foreign work and return what it returned or raised; only a cancellation of the caller passes.
 
     A callee may cancel itself, raise something else on a cancellation, or swallow it: neither is the first taken
