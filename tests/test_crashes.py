@@ -14,7 +14,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,6 +32,7 @@ from xr_ai_conversation import Conversation, open_saver
 from xr_ai_conversation.graph import ledger
 from xr_ai_conversation.state.compaction import due
 from xr_ai_conversation.state.context import ParticipantContext, empty, section
+from xr_ai_conversation.xr import AgentExchange
 
 _LOG = logging.getLogger(__name__)
 TESTS = Path(__file__).parent
@@ -105,6 +105,8 @@ class Account:
             for participant in (*PARTICIPANTS, "gone")
             for kind in ("dialogue", "notes", "camera")
         }
+        self.last: dict[tuple[str, str, str], int] = {}
+        """The number of what each process wrote last that is known, also of what was cleared since."""
         self.clearing = False
         self.kept = 0
         """How many writes that were not acknowledged are there."""
@@ -113,7 +115,7 @@ class Account:
         if kind == "cleared":
             self._clear()
         elif kind != "clearing":
-            self.acknowledged[participant, kind].append((name, int(number)))
+            self._know(participant, kind, (name, int(number)))
         self.clearing = kind == "clearing" if participant == "gone" else self.clearing
 
     def check(self, participant: str, context: ParticipantContext, name: str) -> None:
@@ -128,23 +130,27 @@ class Account:
             assert not missing, f"of {participant}'s {kind} are lost {ranges(missing)}"
             assert sum(more.values()) <= 1, f"{participant}'s {kind} has in excess {more}"
             for token in more:
-                assert token == self.next(known, name), (
+                assert token == self.next(participant, kind, name), (
                     f"{participant}'s {kind} has {token}, which is not next"
                 )
-                known.append(token)
+                self._know(participant, kind, token)
             self.kept += len(more)
         state, known = context["states"].get("camera"), self.acknowledged[participant, "camera"]
         shown = tokens(state["text"]) if state else []
-        if shown == [self.next(known, name)]:
-            known += shown
+        if shown == [self.next(participant, "camera", name)]:
+            self._know(participant, "camera", shown[0])
         assert shown == known[-1:]
 
     def _clear(self) -> None:
         self.acknowledged["gone", "dialogue"].clear()
 
-    def next(self, known: list[tuple[str, int]], name: str) -> tuple[str, int]:
+    def _know(self, participant: str, kind: str, token: tuple[str, int]) -> None:
+        self.acknowledged[participant, kind].append(token)
+        self.last[participant, kind, token[0]] = token[1]
+
+    def next(self, participant: str, kind: str, name: str) -> tuple[str, int]:
         """Return what a process wrote after the last thing of its that is known."""
-        return (name, max((number for by, number in known if by == name), default=-1) + 1)
+        return (name, self.last.get((participant, kind, name), -1) + 1)
 
 
 def crash(forks: Forks, where: str, name: str, model: str, random: Random, account: Account) -> int:
@@ -184,9 +190,9 @@ async def check_what_is_left(where: str, name: str, account: Account) -> int:
             compacted = await stored(saver, participant)
             assert not any(due(compacted, topic, context.budgets) for topic in (None, "notes"))
             account.check(participant, compacted, name)
-            known = account.acknowledged[participant, "dialogue"]
-            known.append(account.next(known, "on"))
-            await context.record_exchange(participant, f"<on:{known[-1][1]}>", "ok")
+            by, number = account.next(participant, "dialogue", "on")
+            await context.record_exchange(participant, f"<{by}:{number}>", "ok")
+            account.add(participant, "dialogue", by, str(number))
         await context.settled()
         for participant in (*PARTICIPANTS, "gone"):
             account.check(participant, await stored(saver, participant), "on")
@@ -386,16 +392,6 @@ async def test_a_server_that_crashes_takes_nothing_with_it_and_is_used_again_whe
             assert there["n", 6] >= 1
 
 
-@dataclass
-class Past:
-    """An exchange of a router's history."""
-
-    request: str
-    response: str
-    turn_id: str | None = None
-    timestamp_us: int | None = None
-
-
 @pytest.mark.parametrize("call", ["record", "update", "reconcile", "compaction"])
 async def test_a_full_disk_is_an_error_to_the_caller_and_leaves_what_there_is(
     tmp_path: Path, call: str, caplog: pytest.LogCaptureFixture
@@ -419,7 +415,9 @@ async def test_a_full_disk_is_an_error_to_the_caller_and_leaves_what_there_is(
         calls: dict[str, Call] = {
             "record": lambda: context.record_exchange("p", "<full:3>", "x" * 100_000),
             "update": lambda: context.update("p", "notes", f"<full:3> {'x' * 100_000}"),
-            "reconcile": lambda: context.reconcile("p", [Past(f"<full:{n}>", "x" * 100_000) for n in (3, 4)]),
+            "reconcile": lambda: context.reconcile(
+                "p", [AgentExchange(f"<full:{n}>", "x" * 100_000) for n in (3, 4)]
+            ),
             "compaction": lambda: context.settled("p"),
         }
         if call == "compaction":
