@@ -36,6 +36,7 @@ from fakes.chat import Piece, Script, ScriptedModel, says
 
 from xr_ai_conversation import ContextManager, Conversation
 from xr_ai_conversation.graph.stores import Saver
+from xr_ai_conversation.xr import AgentExchange
 
 TURNS = 150
 ASKED, SAID = "What do you know about it? " * 4, "It was checked and looks fine. " * 8
@@ -215,16 +216,6 @@ async def long_sessions(table: Table, folder: Path) -> None:
         "commit at exchange 10,000, against 100",
         *figures(statistics.median(commits["old"]), statistics.median(commits["young"]), "ms"),
     )
-
-
-@dataclass
-class AgentExchange:
-    """An exchange of a router's history."""
-
-    request: str
-    response: str
-    timestamp_us: int | None = None
-    turn_id: str | None = None
 
 
 async def idle(table: Table) -> None:

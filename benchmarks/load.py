@@ -40,7 +40,6 @@ from storage import (
     COLORS,
     KINDS,
     SUMMARY,
-    Past,
     ServerStore,
     Store,
     arguments,
@@ -54,6 +53,7 @@ from storage import (
 )
 
 from xr_ai_conversation import ContextManager, Conversation
+from xr_ai_conversation.xr import AgentExchange
 
 TOKENS = ("It was ", "checked ", "and ", "looks ", "fine.")
 TOKEN_SECONDS = 0.01
@@ -145,7 +145,8 @@ class House:
     async def fill(self, name: str) -> None:
         """Give a participant a past, in one commit."""
         past = [
-            Past(f"{number}: what do you know about it? {name}", "It looks fine.") for number in range(KNOWN)
+            AgentExchange(f"{number}: what do you know about it? {name}", "It looks fine.")
+            for number in range(KNOWN)
         ]
         await self.context.reconcile(name, past)
 

@@ -20,11 +20,12 @@ import sys
 import tempfile
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import psycopg
 from langchain_core.messages import HumanMessage
@@ -41,6 +42,7 @@ from fakes.chat import ScriptedModel, says
 from xr_ai_conversation import ContextManager, Conversation
 from xr_ai_conversation.graph.savers import open_saver
 from xr_ai_conversation.graph.stores import Saver
+from xr_ai_conversation.xr import AgentExchange
 
 KINDS = ("memory", "sqlite", "postgres")
 COLORS = dict(zip(KINDS, ("tab:blue", "tab:orange", "tab:green"), strict=True))
@@ -72,16 +74,6 @@ class Plan:
 QUICK = Plan(pasts=(1, 50), peer_pasts=(1,), base=1, samples=4)
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """An exchange of a router's history."""
-
-    request: str
-    response: str
-    timestamp_us: int | None = None
-    turn_id: str | None = None
-
-
 @dataclass(slots=True)
 class Row:
     """What was measured of one store."""
@@ -107,54 +99,46 @@ class Row:
     """What went on in the background after a commit, where something did."""
 
 
-class Store(Protocol):
+@dataclass
+class Store(ABC):
     """A store that can be weighed."""
 
-    @property
-    def kind(self) -> str:
-        """One of `KINDS`."""
+    kind: ClassVar[str]
+    """One of `KINDS`."""
+    saver: Saver
+    """The saver on it."""
 
-    @property
-    def saver(self) -> Saver:
-        """The saver on it."""
-
+    @abstractmethod
     async def size(self) -> int:
         """Return the bytes of what it holds."""
 
     def log_size(self) -> int:
         """Return what of that is a log."""
+        return 0
 
     async def vacuum(self, *, full: bool) -> bool:
         """Free what is no longer used, where that is a thing to be done, and tell whether it is."""
+        return False
 
 
 @dataclass
-class MemoryStore:
+class MemoryStore(Store):
     """A saver in memory."""
 
+    kind = "memory"
     saver: InMemorySaver
-    kind: str = "memory"
 
     async def size(self) -> int:
         """Return the bytes of all values that the saver holds, without Python's own."""
         return weight([dict(self.saver.storage), dict(self.saver.writes), self.saver.blobs])
 
-    def log_size(self) -> int:
-        """Return 0."""
-        return 0
-
-    async def vacuum(self, *, full: bool) -> bool:
-        """Do nothing."""
-        return False
-
 
 @dataclass
-class FileStore:
+class FileStore(Store):
     """A SQLite file."""
 
-    saver: Saver
+    kind = "sqlite"
     path: Path
-    kind: str = "sqlite"
 
     async def size(self) -> int:
         """Return the bytes of the file and of its write-ahead log."""
@@ -165,18 +149,13 @@ class FileStore:
         log = self.path.with_name(f"{self.path.name}-wal")
         return log.stat().st_size if log.exists() else 0
 
-    async def vacuum(self, *, full: bool) -> bool:
-        """Do nothing: a file is kept as it is."""
-        return False
-
 
 @dataclass
-class ServerStore:
+class ServerStore(Store):
     """A PostgreSQL database."""
 
-    saver: Saver
+    kind = "postgres"
     address: str
-    kind: str = "postgres"
 
     async def size(self) -> int:
         """Return the bytes of the tables, with their indexes and what is kept outside of their rows."""
@@ -186,10 +165,6 @@ class ServerStore:
         async with await psycopg.AsyncConnection.connect(self.address) as connection:
             row = await (await connection.execute(sizes)).fetchone()
         return int(row[0]) if row else 0
-
-    def log_size(self) -> int:
-        """Return 0: the log is the server's, of all its databases."""
-        return 0
 
     async def vacuum(self, *, full: bool) -> bool:
         """Let the server mark the rows that are gone as free, as it does by itself each minute; or rewrite all."""
@@ -289,13 +264,13 @@ class Ours:
 
     async def fill(self, name: str) -> None:
         """Record a past: what is long ago in windows of history, the end one by one."""
-        past = [Past(f"{number}: {ASKED}", SAID) for number in range(self.row.exchanges)]
+        past = [AgentExchange(f"{number}: {ASKED}", SAID) for number in range(self.row.exchanges)]
         one_by_one = max(0, len(past) - self.plan.single)
         for start in range(0, one_by_one, 100):
             await self.context.reconcile(name, past[start : min(start + 100, one_by_one)])
             await quiet()
         for each in past[one_by_one:]:
-            await self.context.record_exchange(name, each.request, each.response)
+            await self.context.record_exchange(name, each.request, SAID)
         await quiet()
 
     async def sample(self, name: str, number: int) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from fakes.chat import Piece, Script, ScriptedModel, replies, says, texts
 from fakes.clock import Clock
+from fakes.summariser import Summariser
 from langchain_core.messages import AIMessageChunk, BaseMessage
+from recorded import requests
 
 from xr_ai_conversation import CompactionPrompts, ContextManager, Conversation
 from xr_ai_conversation.state.text import OMISSION
@@ -38,8 +40,7 @@ def marks(text: str) -> list[int]:
 
 async def kept(context: ContextManager) -> list[int]:
     """Return the numbers of the exchanges that are stored verbatim."""
-    entries = (await context.snapshot("p"))["dialogue"]["entries"]
-    return [marks(entry["request"])[0] for entry in entries if "request" in entry]
+    return [marks(request)[0] for request in await requests(context)]
 
 
 async def summary(context: ContextManager, topic: str | None = None) -> str | None:
@@ -167,20 +168,13 @@ async def test_a_backlog_goes_oldest_first_in_several_requests_each_entry_in_one
 
 
 async def test_entries_that_arrive_while_a_summary_is_made_stay(clock: Clock) -> None:
-    begun, release = asyncio.Event(), asyncio.Event()
-
-    async def script(_: list[BaseMessage]) -> AsyncIterator[Piece]:
-        begun.set()
-        await release.wait()
-        yield "S"
-
-    model = ScriptedModel(script=script)
-    context = manager(model, clock)
+    summariser = Summariser()
+    context = manager(summariser.model, clock)
     await talk(context, 1, 2, 3, 4, 5, 6)
-    await begun.wait()
+    await summariser.begun.wait()
     await talk(context, 7, 8)
     await context.update("p", "notes", "meanwhile")
-    release.set()
+    summariser.release.set()
     await context.settled()
     assert await summary(context) == "S"
     assert await kept(context) == [6, 7, 8]

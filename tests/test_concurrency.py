@@ -13,28 +13,11 @@ from conftest import OpenSaver
 from fakes.chat import Piece, ScriptedModel, replies, says, texts
 from fakes.clock import Clock
 from fakes.saver import SteeredSaver
+from fakes.summariser import Summariser
 from langchain_core.messages import BaseMessage
+from recorded import requests
 
 from xr_ai_conversation import ContextManager, Conversation
-
-
-class Summariser:
-    """A model whose summaries begin when asked and end when released."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.release = asyncio.Event()
-        self.cancelled = 0
-        self.model = ScriptedModel(script=self._script)
-
-    async def _script(self, _: list[BaseMessage]) -> AsyncIterator[Piece]:
-        self.begun.set()
-        try:
-            await self.release.wait()
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
-        yield "S"
 
 
 def manager(model: ScriptedModel, clock: Clock, **options: Any) -> ContextManager:
@@ -271,8 +254,7 @@ async def test_cancelled_records_are_whole_or_not_there_and_reported_ones_are_th
             await asyncio.sleep(0.001)  # lets some begin; whichever have, the count below must hold
             tasks[number].cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
-        entries = (await context.snapshot("p"))["dialogue"]["entries"]
-        found = [entry["request"] for entry in entries if "request" in entry]
+        found = await requests(context)
         reported = [f"<{n}>" for n, result in enumerate(results) if result is None]
         assert set(reported) <= set(found)
         assert len(found) == len(set(found))

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -15,16 +14,7 @@ from fakes.clock import Clock
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from xr_ai_conversation import CompactionPrompts, ContextManager
-
-
-@dataclass
-class Past:
-    """An exchange of a router's history."""
-
-    request: str
-    response: str | None
-    turn_id: str | None = None
-    timestamp_us: int | None = None
+from xr_ai_conversation.xr import AgentExchange
 
 
 def manager(clock: Clock, **options: Any) -> ContextManager:
@@ -119,34 +109,50 @@ async def test_the_same_turn_is_one_exchange_and_the_same_words_without_turn_ids
 async def test_history_adds_what_is_new_and_only_that(clock: Clock) -> None:
     context = manager(clock)
     await context.record_exchange("p", "a", "1", turn_id="t1")
-    await context.reconcile("p", [Past("a", "1", "t1"), Past("b", "2"), Past("c", "3", "t3")])
-    await context.reconcile("p", [Past("b", "2", "t2"), Past("c", "3")])
-    await context.reconcile("p", [Past("c", "3"), Past("d", None), Past("e", "5")])
+    await context.reconcile(
+        "p",
+        [
+            AgentExchange("a", "1", turn_id="t1"),
+            AgentExchange("b", "2"),
+            AgentExchange("c", "3", turn_id="t3"),
+        ],
+    )
+    await context.reconcile("p", [AgentExchange("b", "2", turn_id="t2"), AgentExchange("c", "3")])
+    await context.reconcile("p", [AgentExchange("c", "3"), AgentExchange("d", None), AgentExchange("e", "5")])
     assert await said(context) == ["a", "b", "c", "e"]
 
 
 async def test_history_before_or_after_the_live_record_of_a_turn_is_one_exchange(clock: Clock) -> None:
     context = manager(clock)
-    await context.reconcile("p", [Past("a", "1", "t1")])
+    await context.reconcile("p", [AgentExchange("a", "1", turn_id="t1")])
     await context.record_exchange("p", "a", "1", turn_id="t1")
     await context.record_exchange("p", "b", "2", turn_id="t2")
-    await context.reconcile("p", [Past("a", "1", "t1"), Past("b", "2", "t2")])
+    await context.reconcile(
+        "p", [AgentExchange("a", "1", turn_id="t1"), AgentExchange("b", "2", turn_id="t2")]
+    )
     assert await said(context) == ["a", "b"]
 
 
 async def test_an_exchange_of_history_takes_the_time_it_has_or_that_of_its_neighbour(clock: Clock) -> None:
     context = manager(clock)
     await context.reconcile(
-        "p", [Past("a", "1", timestamp_us=1_700_000_000_000_000), Past("b", "2"), Past("c", "3")]
+        "p",
+        [
+            AgentExchange("a", "1", timestamp_us=1_700_000_000_000_000),
+            AgentExchange("b", "2"),
+            AgentExchange("c", "3"),
+        ],
     )
     assert {block.time for block in await context.blocks("p")} == {datetime.fromtimestamp(1_700_000_000, UTC)}
 
 
 async def test_a_repeat_in_history_is_a_repeat(clock: Clock) -> None:
     context = manager(clock)
-    await context.reconcile("p", [Past("yes", "ok")])
-    await context.reconcile("p", [Past("yes", "ok"), Past("yes", "ok")])
-    await context.reconcile("p", [Past("yes", "ok"), Past("yes", "ok"), Past("yes", "ok")])
+    await context.reconcile("p", [AgentExchange("yes", "ok")])
+    await context.reconcile("p", [AgentExchange("yes", "ok"), AgentExchange("yes", "ok")])
+    await context.reconcile(
+        "p", [AgentExchange("yes", "ok"), AgentExchange("yes", "ok"), AgentExchange("yes", "ok")]
+    )
     assert await said(context) == ["yes"] * 3
 
 
@@ -169,7 +175,7 @@ async def test_after_close_nothing_is_known_and_what_comes_later_is_dropped(cloc
         await context.record_exchange("p", "a", "1")
     await context.record_exchange("p", "b", "2")
     await context.update("p", "notes", "x")
-    await context.reconcile("p", [Past("c", "3")])
+    await context.reconcile("p", [AgentExchange("c", "3")])
     assert await context.blocks("p") == ()
     await context.settled()
     await context.clear("p")

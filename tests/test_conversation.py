@@ -18,6 +18,7 @@ from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from recorded import exchanges
 
 from xr_ai_conversation import ContextManager, Conversation, EmptyAnswerError
 
@@ -37,11 +38,6 @@ async def listen(talk: Conversation, heard: list[str]) -> None:
     """Note each piece of an answer as it comes, also of one that fails."""
     async for piece in talk.stream("p", "Hi"):
         heard.append(piece)  # noqa: PERF401 - a comprehension would note nothing if it fails
-
-
-async def exchanges(context: ContextManager, participant: str = "p") -> list[tuple[str, str]]:
-    entries = (await context.snapshot(participant))["dialogue"]["entries"]
-    return [(entry["request"], entry["response"]) for entry in entries if "request" in entry]
 
 
 async def test_a_request_has_three_messages_system_context_and_the_request_as_it_is(clock: Clock) -> None:

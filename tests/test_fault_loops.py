@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -16,24 +15,17 @@ from conftest import OpenSaver
 from fakes.chat import Piece, ScriptedModel, says
 from fakes.clock import Clock
 from fakes.saver import SteeredSaver
+from fakes.summariser import Summariser
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt
+from recorded import requests
 
 from xr_ai_conversation import ContextManager, Conversation
 from xr_ai_conversation.graph.stores import Saver, thread
-
-
-@dataclass
-class Past:
-    """An exchange of a router's history."""
-
-    request: str
-    response: str
-    turn_id: str | None = None
-    timestamp_us: int | None = None
+from xr_ai_conversation.xr import AgentExchange
 
 
 class HeldReads(SteeredSaver):
@@ -57,24 +49,21 @@ class HeldReads(SteeredSaver):
         return found
 
 
-class Summariser:
-    """A model whose summaries begin when asked; they end, also when they are cancelled, when released."""
+class StubbornSummariser(Summariser):
+    """A summariser whose summaries end when released, also when they are cancelled."""
 
     def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.cancelled = asyncio.Event()
-        self.release = asyncio.Event()
-        self.model = ScriptedModel(script=self._script)
+        super().__init__()
+        self.cancelling = asyncio.Event()
 
-    async def _script(self, _: list[BaseMessage]) -> AsyncIterator[Piece]:
-        self.begun.set()
+    async def _script(self, messages: list[BaseMessage]) -> AsyncIterator[Piece]:
         try:
-            await self.release.wait()
+            async for piece in super()._script(messages):
+                yield piece
         except asyncio.CancelledError:
-            self.cancelled.set()
+            self.cancelling.set()
             await self.release.wait()
             raise
-        yield "S"
 
 
 def manager(model: ScriptedModel, clock: Clock, saver: Saver | None = None) -> ContextManager:
@@ -95,11 +84,6 @@ async def overfill(saver: Saver, clock: Clock) -> None:
 
 async def answer(talk: Conversation, text: str) -> str:
     return "".join([piece async for piece in talk.stream("p", text)])
-
-
-async def said(context: ContextManager) -> list[str]:
-    entries = (await context.snapshot("p"))["dialogue"]["entries"]
-    return [entry["request"] for entry in entries if "request" in entry]
 
 
 async def summary(context: ContextManager) -> str | None:
@@ -128,7 +112,7 @@ async def refused(context: ContextManager) -> None:
 
 CHANGE_NOTHING: dict[str, Callable[[ContextManager], Awaitable[object]]] = {
     "the same turn": lambda context: context.record_exchange("p", "a", "1", turn_id="t"),
-    "known history": lambda context: context.reconcile("p", [Past("a", "1", "t")]),
+    "known history": lambda context: context.reconcile("p", [AgentExchange("a", "1", turn_id="t")]),
     "no history": lambda context: context.reconcile("p", []),
     "reading": lambda context: context.blocks("p"),
     "settling": lambda context: context.settled(),
@@ -149,9 +133,9 @@ def test_a_first_call_that_changes_nothing_in_the_next_event_loop_loses_nothing(
 
     asyncio.run(context.record_exchange("p", "a", "1", turn_id="t"))
     asyncio.run(second())
-    assert asyncio.run(said(context)) == ["a"]
+    assert asyncio.run(requests(context)) == ["a"]
     asyncio.run(context.record_exchange("p", "b", "2"))
-    assert asyncio.run(said(context)) == ["a", "b"]
+    assert asyncio.run(requests(context)) == ["a", "b"]
 
 
 def test_the_next_event_loop_is_refused_while_the_former_is_suspended_in_a_call(clock: Clock) -> None:
@@ -179,7 +163,7 @@ def test_the_next_event_loop_is_refused_while_the_former_is_suspended_in_a_call(
         saver.open.set()
         first.run_until_complete(committing)
         second.run_until_complete(context.record_exchange("p", "second", "ok"))
-        assert second.run_until_complete(said(context)) == ["first", "second"]
+        assert second.run_until_complete(requests(context)) == ["first", "second"]
 
 
 def test_a_call_that_a_closed_event_loop_left_unfinished_hinders_nobody(clock: Clock) -> None:
@@ -198,7 +182,7 @@ def test_a_call_that_a_closed_event_loop_left_unfinished_hinders_nobody(clock: C
     assert not left.done()
 
     asyncio.run(soon(context.record_exchange("p", "b", "2")))
-    assert asyncio.run(said(context)) == ["a", "b"]
+    assert asyncio.run(requests(context)) == ["a", "b"]
 
 
 @pytest.mark.parametrize("cancelled", [True, False], ids=["that cancels its work", "that drops its work"])
@@ -268,7 +252,7 @@ async def test_whenever_a_clear_meets_what_starts_a_compaction_later_ones_run(
 
 
 async def test_what_is_committed_while_a_compaction_looks_a_last_time_is_compacted(clock: Clock) -> None:
-    saver, summariser = HeldReads(), Summariser()
+    saver, summariser = HeldReads(), StubbornSummariser()
     context = manager(summariser.model, clock, saver)
     await fill(context)
     await summariser.begun.wait()
@@ -283,16 +267,16 @@ async def test_what_is_committed_while_a_compaction_looks_a_last_time_is_compact
     saver.release.set()
     await context.settled("p")
     assert len(summariser.model.requests) == 2
-    assert await said(context) == ["later 6"]
+    assert await requests(context) == ["later 6"]
 
 
 async def test_a_clear_that_is_cancelled_while_it_waits_goes_to_its_end(clock: Clock) -> None:
-    saver, summariser = SteeredSaver(), Summariser()
+    saver, summariser = SteeredSaver(), StubbornSummariser()
     context = manager(summariser.model, clock, saver)
     await fill(context)
     await summariser.begun.wait()
     clearing = asyncio.create_task(context.clear("p"))
-    await summariser.cancelled.wait()
+    await summariser.cancelling.wait()
     for _ in range(3):
         clearing.cancel()
         await ticks(2)
@@ -310,12 +294,12 @@ async def test_a_clear_that_is_cancelled_while_it_waits_goes_to_its_end(clock: C
 
 async def test_a_close_that_is_cancelled_while_it_waits_goes_to_its_end(clock: Clock) -> None:
     before = asyncio.all_tasks()
-    saver, summariser = SteeredSaver(), Summariser()
+    saver, summariser = SteeredSaver(), StubbornSummariser()
     context = manager(summariser.model, clock, saver)
     await fill(context)
     await summariser.begun.wait()
     closing_down = asyncio.create_task(context.close())
-    await summariser.cancelled.wait()
+    await summariser.cancelling.wait()
     for _ in range(3):
         closing_down.cancel()
         await ticks(2)
@@ -327,7 +311,7 @@ async def test_a_close_that_is_cancelled_while_it_waits_goes_to_its_end(clock: C
     assert asyncio.all_tasks() == before
     await context.record_exchange("p", "too late", "ok")
     async with manager(ScriptedModel(), clock, saver) as other:
-        assert await said(other) == [f"old {number}" for number in range(7)]
+        assert await requests(other) == [f"old {number}" for number in range(7)]
 
 
 async def test_a_clear_cancelled_at_any_moment_has_forgotten_all_or_has_not_begun(
@@ -336,13 +320,13 @@ async def test_a_clear_cancelled_at_any_moment_has_forgotten_all_or_has_not_begu
     async with open_saver() as saver, manager(ScriptedModel(), clock, saver) as context:
         for moment in range(25):
             await context.record_exchange("p", "a", "1", turn_id="t")
-            assert await said(context) == ["a"]
+            assert await requests(context) == ["a"]
             clearing = asyncio.create_task(context.clear("p"))
             await ticks(moment)
             in_time = clearing.cancel()
             await asyncio.wait([clearing])
             assert clearing.cancelled() == in_time
-            known = await said(context)
+            known = await requests(context)
             stored = [found async for found in saver.alist(thread("p"))]
             assert (known, bool(stored)) == (([], False) if moment else (["a"], True))
 
@@ -397,7 +381,7 @@ async def test_an_answer_whose_run_is_interrupted_is_an_error_and_not_recorded(
     assert await context.blocks("p") == ()
     model.script = says("Better.")
     assert await answer(talk, "Again") == "Better."
-    assert await said(context) == ["Again"]
+    assert await requests(context) == ["Again"]
 
 
 @pytest.mark.parametrize(
@@ -411,12 +395,12 @@ async def test_a_compaction_whose_run_is_broken_off_keeps_the_entries_and_is_tri
     await fill(context)
     async with asyncio.timeout(10):
         await context.settled("p")
-    assert await said(context) == [f"old {number}" for number in range(7)]
+    assert await requests(context) == [f"old {number}" for number in range(7)]
     model.script = says("S")
     await context.record_exchange("p", "next", "ok")
     await context.settled("p")
     assert await summary(context) == "S"
-    assert await said(context) == ["next"]
+    assert await requests(context) == ["next"]
 
 
 @pytest.mark.parametrize("touch", ["blocks", "settled", "messages"])
@@ -451,8 +435,8 @@ async def test_what_is_recorded_while_a_clear_is_under_way_is_kept_or_forgotten_
         await ticks(moment)
         await context.record_exchange("p", "new", "2")
         await clearing
-        known = await said(context)
+        known = await requests(context)
         await context.record_exchange("p", "newer", "3")
-        assert await said(context) == [*known, "newer"]
+        assert await requests(context) == [*known, "newer"]
         assert "old" not in known
     assert known == ["new"]

@@ -9,7 +9,6 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from types import FrameType
@@ -31,16 +30,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from xr_ai_conversation import ContextManager, Conversation
 from xr_ai_conversation.graph.stores import Saver, thread
-
-
-@dataclass
-class Past:
-    """An exchange of a router's history."""
-
-    request: str
-    response: str
-    turn_id: str | None = None
-    timestamp_us: int | None = None
+from xr_ai_conversation.xr import AgentExchange
 
 
 class OneFailure(SteeredSaver):
@@ -240,8 +230,8 @@ async def note(context: ContextManager, **given: Any) -> None:
 
 
 async def history(context: ContextManager, **given: Any) -> None:
-    past: Any = Past(**{"request": "b", "response": "2", **given})
-    await context.reconcile("p", [Past("new", "ok"), past])
+    past: Any = AgentExchange(**{"request": "b", "response": "2", **given})
+    await context.reconcile("p", [AgentExchange("new", "ok"), past])
 
 
 LAST = datetime.max.replace(tzinfo=UTC)
@@ -345,9 +335,9 @@ async def steps(work: Coroutine[Any, Any, object]) -> int:
 async def test_a_window_of_twice_the_length_is_reconciled_in_twice_the_steps(
     clock: Clock, timed: bool, turn_ids: bool
 ) -> None:
-    def window(length: int) -> list[Past]:
+    def window(length: int) -> list[AgentExchange]:
         return [
-            Past(f"<{n}>", "ok", f"t{n}" if turn_ids else None, n * 1_000_000 if timed else None)
+            AgentExchange(f"<{n}>", "ok", n * 1_000_000 if timed else None, f"t{n}" if turn_ids else None)
             for n in range(length)
         ]
 

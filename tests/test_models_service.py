@@ -29,6 +29,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.runnables import RunnableLambda
+from recorded import exchanges
 
 from xr_ai_conversation import ContextManager, Conversation, EmptyAnswerError
 from xr_ai_conversation.models import ServiceChat
@@ -512,11 +513,6 @@ async def test_services_do_not_share_a_cache_that_is_set_for_all_models() -> Non
 
 
 # A conversation over services
-
-
-async def exchanges(context: ContextManager) -> list[tuple[str, str]]:
-    entries = (await context.snapshot("p"))["dialogue"]["entries"]
-    return [(entry["request"], entry["response"]) for entry in entries if "request" in entry]
 
 
 async def summary(context: ContextManager) -> str | None:

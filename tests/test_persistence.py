@@ -10,7 +10,6 @@ import logging
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,19 @@ from typing import Any
 import aiosqlite
 import pytest
 from conftest import OpenSaver
-from fakes.chat import ScriptedModel, replies, says
+from fakes.chat import ScriptedModel, says
 from fakes.clock import Clock
+from fakes.summariser import Summariser
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from psycopg_pool import AsyncConnectionPool
+from recorded import requests
 
 from xr_ai_conversation import ContextManager, ContextSchemaError, Conversation
 from xr_ai_conversation.graph.stores import Saver, store_of, thread
+from xr_ai_conversation.xr import AgentExchange
 
 TESTS = Path(__file__).parent
 ROOMY: dict[str, Any] = {"dialogue_budget_bytes": 100_000, "compaction_input_budget_bytes": 60_000}
@@ -58,24 +60,16 @@ async def test_after_a_restart_the_context_is_the_same_to_the_byte(
         assert await Conversation(ScriptedModel(), context=context).messages("p", "Hi") == prompt
 
 
-@dataclass
-class Past:
-    """An exchange of a router's history."""
-
-    request: str
-    response: str
-    turn_id: str | None = None
-    timestamp_us: int | None = None
-
-
 @pytest.mark.parametrize("turn_ids", [True, False])
 async def test_a_history_window_after_a_restart_adds_nothing_that_was_compacted(
     open_saver: OpenSaver, turn_ids: bool
 ) -> None:
-    history = [Past(f"ask <{n}>", "x" * 700, f"t{n}" if turn_ids else None) for n in range(30)]
+    history = [
+        AgentExchange(f"ask <{n}>", "x" * 700, turn_id=f"t{n}" if turn_ids else None) for n in range(30)
+    ]
     async with open_saver() as saver, manager(saver) as context:
         for past in history:
-            await context.record_exchange("p", past.request, past.response, turn_id=past.turn_id)
+            await context.record_exchange("p", past.request, past.response or "", turn_id=past.turn_id)
         await context.settled()
         before = await context.snapshot("p")
         assert before["dialogue"]["summary"] is not None
@@ -182,9 +176,8 @@ async def test_processes_that_share_a_database_lose_and_double_nothing(postgres:
         ]
         assert [await writer.wait() for writer in writers] == [0, 0, 0]
         async with manager(saver) as context:
-            entries = (await context.snapshot("p"))["dialogue"]["entries"]
+            said = await requests(context)
             await context.close()
-    said = [entry["request"] for entry in entries if "request" in entry]
     assert sorted(said) == sorted(f"{name} {n}" for name in ("one", "two", "three") for n in range(40))
 
 
@@ -207,8 +200,7 @@ async def test_a_killed_process_loses_nothing_that_was_acknowledged(tmp_path: Pa
                 writer.kill()
         await writer.wait()
         async with AsyncSqliteSaver.from_conn_string(path) as saver, manager(saver, **ROOMY) as context:
-            entries = (await context.snapshot("p"))["dialogue"]["entries"]
-            said = [entry["request"] for entry in entries if "request" in entry]
+            said = await requests(context)
             assert set(acknowledged) <= set(said)
             assert len(said) == len(set(said))
             await context.record_exchange("p", "goes on", "ok", turn_id="the same")
@@ -228,8 +220,8 @@ async def test_a_host_whose_clock_is_behind_loses_nothing(
         async with manager(saver) as context:
             await context.record_exchange("p", "behind", "ok")
             await context.record_exchange("p", "still behind", "ok")
-            entries = (await context.snapshot("p"))["dialogue"]["entries"]
-    assert [entry["request"] for entry in entries if "request" in entry] == [
+            said = await requests(context)
+    assert said == [
         "an hour ahead",
         "behind",
         "still behind",
@@ -368,22 +360,16 @@ async def test_two_managers_on_one_store_see_what_the_other_commits(open_saver: 
 async def test_a_summary_of_a_slower_manager_is_dropped_if_its_entries_are_gone(
     open_saver: OpenSaver,
 ) -> None:
-    begun, release = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: object) -> str:
-        begun.set()
-        await release.wait()
-        return "slow"
-
+    slow = Summariser("slow")
     async with (
         open_saver() as saver,
-        manager(saver, ScriptedModel(script=replies(slow))) as one,
+        manager(saver, slow.model) as one,
         manager(saver, ScriptedModel(script=says("quick"))) as other,
     ):
         await live(one, 7)
-        await begun.wait()
+        await slow.begun.wait()
         await other.settled("p")
-        release.set()
+        slow.release.set()
         await one.settled()
         summary = (await one.snapshot("p"))["dialogue"]["summary"]
         assert summary is not None
@@ -394,29 +380,22 @@ async def test_a_summary_of_a_slower_manager_is_dropped_if_its_entries_are_gone(
 async def test_on_postgres_one_manager_compacts_a_section_and_the_others_see_it(
     open_saver: OpenSaver,
 ) -> None:
-    begun, release = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: object) -> str:
-        begun.set()
-        await release.wait()
-        return "slow"
-
-    model = ScriptedModel(script=replies(slow))
+    slow = Summariser("slow")
     async with (
         open_saver() as first,
         open_saver() as second,
-        manager(first, model) as one,
-        manager(second, model) as other,
+        manager(first, slow.model) as one,
+        manager(second, slow.model) as other,
     ):
         await live(one, 7)
-        await begun.wait()
+        await slow.begun.wait()
         waiting = asyncio.create_task(other.settled("p"))
         await other.update("p", "notes", "nobody waits for it")
         assert not waiting.done()
-        release.set()
+        slow.release.set()
         await one.settled()
         await waiting
-        assert len(model.requests) == 1
+        assert len(slow.model.requests) == 1
         summary = (await other.snapshot("p"))["dialogue"]["summary"]
         assert summary is not None
         assert summary["text"] == "slow"

@@ -25,6 +25,7 @@ from xr_ai_conversation.graph import ledger
 from xr_ai_conversation.graph.stores import Saver
 from xr_ai_conversation.state.context import ParticipantContext, empty, section
 from xr_ai_conversation.state.operations import update
+from xr_ai_conversation.xr import AgentExchange
 
 Call: TypeAlias = Callable[[ContextManager, str], Coroutine[Any, Any, object]]
 Behind: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
@@ -34,18 +35,8 @@ MOST_CALLS = 300
 NOW = "2026-03-02T14:00:00.000000+01:00"
 
 
-@dataclass
-class Past:
-    """An exchange of a router's history."""
-
-    request: str
-    response: str
-    turn_id: str | None = None
-    timestamp_us: int | None = None
-
-
-HISTORY = [Past(f"<known:{number}>", "x" * 200) for number in range(2)]
-DUE = [Past(f"<known:{number}>", "x" * 200) for number in range(8)]
+HISTORY = [AgentExchange(f"<known:{number}>", "x" * 200) for number in range(2)]
+DUE = [AgentExchange(f"<known:{number}>", "x" * 200) for number in range(8)]
 
 
 @dataclass(frozen=True)
@@ -85,7 +76,9 @@ CALLS: dict[str, tuple[Call, Content]] = {
     ),
     "replace": (lambda to, who: to.update(who, "camera", "<new:0>"), replace(KNOWN, state=(("new", 0),))),
     "reconcile": (
-        lambda to, who: to.reconcile(who, [*HISTORY, Past("<new:0>", "ok"), Past("<new:1>", "ok")]),
+        lambda to, who: to.reconcile(
+            who, [*HISTORY, AgentExchange("<new:0>", "ok"), AgentExchange("<new:1>", "ok")]
+        ),
         replace(KNOWN, dialogue=(*NEW, ("new", 1))),
     ),
     "answer": (answer, replace(KNOWN, dialogue=NEW)),
@@ -166,7 +159,7 @@ def check_nothing_is_held(saver: Saver, context: ContextManager) -> None:
     assert not (isinstance(saver, AsyncSqliteSaver) and saver.conn.in_transaction)
 
 
-async def know(context: ContextManager, participant: str, history: Sequence[Past] = HISTORY) -> None:
+async def know(context: ContextManager, participant: str, history: Sequence[AgentExchange] = HISTORY) -> None:
     """Store what is known of a participant, in two commits."""
     await context.reconcile(participant, history)
     operations = [update(context.budgets, topic, NOW, topic, "<known:0>") for topic in ("notes", "camera")]

@@ -20,6 +20,7 @@ from fixtures.write import manager as fixture_manager
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from recorded import requests
 
 from xr_ai_conversation import ContextManager, ContextSchemaError, StoreError, open_saver
 from xr_ai_conversation.graph.stores import store_of
@@ -175,8 +176,7 @@ async def test_several_managers_on_savers_of_their_own_lose_and_double_nothing(
                 dialogue_budget_bytes=100_000,
                 compaction_input_budget_bytes=60_000,
             )
-            entries = (await context.snapshot("p"))["dialogue"]["entries"]
-            said = [entry["request"] for entry in entries if "request" in entry]
+            said = await requests(context)
             await context.close()
         assert sorted(said) == sorted(f"{name}.{number}" for name in "abcd" for number in range(15))
 
@@ -228,8 +228,7 @@ async def test_a_commit_whose_lock_was_lost_overwrites_nothing_that_another_proc
         await other.record_exchange("p", "of the other", "ok")
         release.set()
         await task
-        entries = (await other.snapshot("p"))["dialogue"]["entries"]
-        said = [entry["request"] for entry in entries if "request" in entry]
+        said = await requests(other)
     assert sorted(said) == ["first", "of one", "of the other"]
 
 

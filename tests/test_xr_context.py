@@ -5,16 +5,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from fakes.chat import Piece, ScriptedModel
+from fakes.chat import ScriptedModel
 from fakes.clock import Clock
 from fakes.saver import SteeredSaver
-from langchain_core.messages import BaseMessage
+from fakes.summariser import Summariser
 
 from xr_ai_conversation import ContextManager, ConversationContextUpdate
 from xr_ai_conversation.xr import Agent, AgentRuntime, MessageMetadata, RuntimeContext, Topic, subscribe
@@ -138,21 +138,15 @@ async def test_a_publisher_waits_until_its_update_is_stored(clock: Clock) -> Non
 
 
 async def test_a_publisher_waits_for_no_model(clock: Clock) -> None:
-    begun, release = asyncio.Event(), asyncio.Event()
-
-    async def script(_: list[BaseMessage]) -> AsyncIterator[Piece]:
-        begun.set()
-        await release.wait()
-        yield "S"
-
-    context = manager(clock, ScriptedModel(script=script))
+    summariser = Summariser()
+    context = manager(clock, summariser.model)
     async with running(context) as runtime:
         for number in range(4):
             await publish(runtime, NOTES, f"{number} " + "x" * 900)
-        await begun.wait()
+        await summariser.begun.wait()
         await publish(runtime, NOTES, "one more")
         assert "one more" in await shown(context)
-        release.set()
+        summariser.release.set()
         await context.settled()
     assert "one more" in await shown(context)
     assert "summary> S" in await shown(context)

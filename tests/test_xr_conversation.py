@@ -13,10 +13,12 @@ import pytest
 from fakes.chat import Piece, Script, ScriptedModel, says, texts
 from fakes.clock import Clock
 from fakes.saver import SteeredSaver
+from fakes.summariser import Summariser
 from fakes.voice import VoiceLayer
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from recorded import exchanges
 
 from xr_ai_conversation import ContextManager, Conversation, EmptyAnswerError
 from xr_ai_conversation.xr import (
@@ -114,9 +116,15 @@ class Stage:
     def answer(self, turn: AgentTurn) -> asyncio.Task[DestinationResult]:
         return asyncio.create_task(self.talk.answer(turn, started=self.start))
 
+    async def halfway(self, speaker: Speaker) -> asyncio.Task[DestinationResult]:
+        """Begin an answer, and return it when its first piece was heard."""
+        task = self.answer(turn())
+        speaker.tell()
+        await self.voice.heard(1)
+        return task
+
     async def exchanges(self, participant: str = "p") -> list[tuple[str, str]]:
-        entries = (await self.context.snapshot(participant))["dialogue"]["entries"]
-        return [(entry["request"], entry["response"]) for entry in entries if "request" in entry]
+        return await exchanges(self.context, participant)
 
     def pieces(self) -> list[tuple[str, bool]]:
         return [(output.text, output.final) for output in self.voice.outputs]
@@ -263,20 +271,14 @@ async def test_neither_a_piece_nor_the_end_waits_for_the_store_but_the_answer_do
 
 
 async def test_no_piece_no_end_and_no_answer_waits_for_a_compaction(clock: Clock) -> None:
-    begun, release = asyncio.Event(), asyncio.Event()
-
-    async def summarise(_: list[BaseMessage]) -> AsyncIterator[Piece]:
-        begun.set()
-        await release.wait()
-        yield "S"
-
-    async with Stage(says("x" * 900), clock, summaries=ScriptedModel(script=summarise)) as stage:
+    summariser = Summariser()
+    async with Stage(says("x" * 900), clock, summaries=summariser.model) as stage:
         for number in range(12):
             clock.move(seconds=1)
             await stage.answer(turn(f"q{number}", f"t{number}"))
-        assert begun.is_set()
+        assert summariser.begun.is_set()
         assert not any("Summary" in text for text in texts(stage.model.requests[-1]))
-        release.set()
+        summariser.release.set()
         await stage.context.settled()
         await stage.answer(turn("and now?", "u"))
         assert "summary> S" in texts(stage.model.requests[-1])[1]
@@ -447,9 +449,7 @@ async def test_further_cancellations_wait_until_the_model_is_closed_and_the_end_
 
     speaker.closing = close
     async with Stage(speaker.model, clock) as stage:
-        task = stage.answer(turn())
-        speaker.tell()
-        await stage.voice.heard(1)
+        task = await stage.halfway(speaker)
         task.cancel()
         await until(closing, task)
         for _ in range(3):
@@ -498,9 +498,7 @@ async def test_an_end_that_a_listener_holds_up_is_published_once_however_often_i
 
     async with Stage(speaker.model, clock) as stage:
         stage.voice.listen = hold
-        task = stage.answer(turn())
-        speaker.tell()
-        await stage.voice.heard(1)
+        task = await stage.halfway(speaker)
         task.cancel()
         await until(held, task)
         for _ in range(3):
@@ -561,9 +559,7 @@ async def test_a_listener_that_fails_at_the_end_of_a_cancelled_answer_does_not_h
 
     async with Stage(speaker.model, clock) as stage:
         stage.voice.listen = fail
-        task = stage.answer(turn())
-        speaker.tell()
-        await stage.voice.heard(1)
+        task = await stage.halfway(speaker)
         task.cancel()
         assert isinstance(await gone(task), asyncio.CancelledError)
 

@@ -714,15 +714,20 @@ async def test_a_departure_ends_the_turn_tells_everybody_and_forgets() -> None:
     assert destination.turns[-1].exchanges == ()
 
 
-async def test_a_turn_under_the_id_of_somebody_who_is_leaving_waits_and_is_not_cancelled() -> None:
-    destination = Destination("a")
-    entered, may_leave = asyncio.Event(), asyncio.Event()
+def held_at_departure() -> tuple[Destination, asyncio.Event, asyncio.Event]:
+    """Return a destination that sets the first event when a participant leaves, and waits for the second."""
+    destination, entered, may_leave = Destination("a"), asyncio.Event(), asyncio.Event()
 
     async def leave(_: str) -> None:
         entered.set()
         await may_leave.wait()
 
     destination.leaving = leave
+    return destination, entered, may_leave
+
+
+async def test_a_turn_under_the_id_of_somebody_who_is_leaving_waits_and_is_not_cancelled() -> None:
+    destination, entered, may_leave = held_at_departure()
     desk = Desk({"a": destination})
     await desk.router.handle(turn("old"))
     leaving = asyncio.create_task(desk.router.participant_left("p"))
@@ -739,14 +744,7 @@ async def test_a_turn_under_the_id_of_somebody_who_is_leaving_waits_and_is_not_c
 
 
 async def test_a_departure_that_is_reported_twice_is_one() -> None:
-    destination = Destination("a")
-    entered, may_leave = asyncio.Event(), asyncio.Event()
-
-    async def leave(_: str) -> None:
-        entered.set()
-        await may_leave.wait()
-
-    destination.leaving = leave
+    destination, entered, may_leave = held_at_departure()
     desk = Desk({"a": destination})
     leaving = [asyncio.create_task(desk.router.participant_left("p")) for _ in range(2)]
     await entered.wait()
