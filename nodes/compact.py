@@ -57,8 +57,7 @@ def compact_node(
         outcome = await _request(llm, job, prompts, new_id())
         if isinstance(outcome, Rejection):
             return {"context": [], "until": "", "rejected": outcome.value}
-        done = job.covered[-1]["id"] == until
-        return {"context": [outcome], "topic": topic, "until": "" if done else until, "rejected": ""}
+        return {"context": [outcome], "topic": topic, "until": "" if job.last else until, "rejected": ""}
 
     return compact
 

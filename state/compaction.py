@@ -75,6 +75,8 @@ class Job:
     """UTF-8 bytes that the new summary may have."""
     input_limit: int
     """UTF-8 bytes that the records of any one request may have."""
+    last: bool
+    """It covers all that was to be compacted; otherwise more requests follow."""
 
 
 def takeable(found: Section, topic: str | None) -> list[Entry]:
@@ -138,6 +140,7 @@ def next_job(context: ParticipantContext, topic: str | None, budgets: Budgets, u
         records=SEPARATOR.join(records),
         limit=budget // 4,
         input_limit=budgets.compaction_input,
+        last=covered[-1]["id"] == until,
     )
 
 
@@ -159,7 +162,9 @@ def compaction(
     """
     keep = prompts.dialogue if job.topic is None else prompts.incremental
     merge = " Include the earlier summary." if job.summary else ""
-    replaces = size(job.records)
+    # A small entry before one that fits no request beside it makes a summary that is larger than it. That is progress:
+    # with more requests to follow, to refuse it would be to make the same one for ever.
+    replaces = size(job.records) if job.last else job.input_limit
     verdict = judge((yield _request(job.records, keep + merge, job)), limit=job.limit, replaces=replaces)
     if verdict.rejection is Rejection.OVER_LIMIT:
         record = quote_within("summary", verdict.text, job.input_limit)

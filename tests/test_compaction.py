@@ -354,6 +354,22 @@ async def test_a_summary_larger_than_what_it_would_replace_is_not_taken(clock: C
     assert await kept(context) == [*marks(asked(model)[1]), 4]
 
 
+async def test_a_small_exchange_before_one_that_fills_a_request_does_not_hold_up_the_rest(
+    clock: Clock,
+) -> None:
+    model = ScriptedModel(
+        script=says("a summary that is longer than a word and its answer, and what it says is true")
+    )
+    context = manager(model, clock)
+    await context.record_exchange("p", "Hi", "Yo")
+    for number in range(3):
+        clock.move(minutes=1)
+        await context.record_exchange("p", f"<{number}>", "x" * 11_900)
+    await context.settled()
+    assert await kept(context) == [2]
+    assert await summary(context) is not None
+
+
 async def test_an_exchange_larger_than_a_request_is_sent_with_its_start_and_end_and_later_ones_compact(
     clock: Clock,
 ) -> None:
