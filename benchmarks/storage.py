@@ -91,7 +91,7 @@ class Row:
     bytes_rewritten: int | None = None
     """The same after VACUUM FULL: what is live."""
     identity_bytes: float | None = None
-    """Bytes of identities in the context, for each exchange."""
+    """Bytes of identities in the context and in the archive, for each exchange."""
     commits_ms: list[float] = field(default_factory=list)
     turns_ms: list[float] = field(default_factory=list)
     """Whole turns, from the call until the exchange is stored, with a model that takes no time."""
@@ -293,8 +293,12 @@ class Ours:
     async def weigh(self, name: str) -> None:
         """Note what the store holds, and what of it are identities."""
         await weigh(self.row, self.store)
+        found = await self.store.saver.aget_tuple(
+            {"configurable": {"thread_id": name, "checkpoint_ns": "archive"}}
+        )
+        archived = found.checkpoint["channel_values"]["archive"]["identities"] if found else ""
         state = await self.context.snapshot(name)
-        self.row.identity_bytes = len(state["identities"]) / self.row.exchanges
+        self.row.identity_bytes = (len(state["identities"]) + len(archived)) / self.row.exchanges
 
 
 @dataclass

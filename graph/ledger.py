@@ -5,24 +5,35 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from copy import copy
 from datetime import datetime
 
 from langgraph.checkpoint.memory import InMemorySaver
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from xr_ai_conversation.graph.build import NodeName, WholeGraph
+from xr_ai_conversation.graph.build import NodeName, WholeGraph, new_id
 from xr_ai_conversation.graph.participants import Participant, Participants
-from xr_ai_conversation.graph.stores import Head, Saver, first_id, sort_after, store_of, thread
+from xr_ai_conversation.graph.stores import Channel, Head, Saver, first_id, sort_after, store_of, thread
 from xr_ai_conversation.graph.tasks import unbroken
-from xr_ai_conversation.state.context import ContextSchemaError, ParticipantContext, empty, load
-from xr_ai_conversation.state.operations import Operation, fold
+from xr_ai_conversation.state.context import (
+    ContextSchemaError,
+    ParticipantContext,
+    empty,
+    holds,
+    load,
+    load_archive,
+    with_archived,
+)
+from xr_ai_conversation.state.identity import LENGTH
+from xr_ai_conversation.state.operations import Operation, archive, decided, fold
 
 _LOG = logging.getLogger(__name__)
 
 _COMMITS_BETWEEN_PRUNINGS = 10
+_NOT_ARCHIVED = 256
+"""Identities in a context from which on the next commit leaves them to the archive: 4 KB."""
 _PAUSES = wait_random_exponential(multiplier=0.1, max=1)
 _PATIENCE = stop_after_delay(5)
 """A store that is away for longer is an error to whoever waits for the commit."""
@@ -66,11 +77,37 @@ class Ledger:
         """
         if self._owns_store:
             return participant.context or empty()
-        return _loaded(participant, (await self._head(participant)).context)
+        return _loaded(participant, (await self._head(participant)).value)
 
-    async def _head(self, participant: Participant) -> Head:
+    async def with_identities(
+        self, participant: Participant, context: ParticipantContext
+    ) -> ParticipantContext:
+        """Return a participant's context with all identities in it; a newer one if it was cleared meanwhile.
+
+        Args:
+            participant: Whose.
+            context: As it was read.
+
+        Raises:
+            ContextSchemaError: The archive, or a newer context, is damaged.
+        """
+        archived = context["archived"]
+        if archived is None:
+            return context
         try:
-            return await self._store.head(participant.id)
+            with _naming(participant):
+                if participant.archive is None or not holds(participant.archive, archived):
+                    participant.archive = load_archive((await self._head(participant, "archive")).value)
+                return with_archived(context, participant.archive)
+        except ContextSchemaError:
+            now = await self.read(participant)
+            if now["archived"] == archived:
+                raise
+            return await self.with_identities(participant, now)
+
+    async def _head(self, participant: Participant, channel: Channel = "context") -> Head:
+        try:
+            return await self._store.head(participant.id, channel)
         except (ValueError, NotImplementedError) as error:
             raise ContextSchemaError(
                 f"participant {participant.id!r}: what is stored cannot be read ({error}); "
@@ -119,7 +156,7 @@ class Ledger:
                 with attempt:
                     changed = await self._write(participant, node, operations)
                     if changed is None and attempt.retry_state.attempt_number > 1:
-                        changed = _loaded(participant, (await self._head(participant)).context)
+                        changed = _loaded(participant, (await self._head(participant)).value)
             if changed is None:
                 return
             if self._owns_store:
@@ -140,14 +177,33 @@ class Ledger:
         """Return the changed context; None if nothing is to be changed."""
         async with self._store.exclusive(participant.id) as saver:
             context = await self._current(participant)
+            known = await self.with_identities(participant, context)
+            operations = decided(known, operations)
             changed = fold(context, operations)
             if changed == context:
                 return None
+            if len(context["identities"]) >= _NOT_ARCHIVED * LENGTH:
+                operations = [await self._archive(participant, context, known, saver), *operations]
+                changed = fold(context, operations)
             durable = copy(self._durable)
             durable.checkpointer = saver
-            values = {"context": list(operations)}
+            values = {"context": operations}
             await durable.aupdate_state(thread(participant.id), values, as_node=node)
             return changed
+
+    async def _archive(
+        self, participant: Participant, context: ParticipantContext, known: ParticipantContext, saver: Saver
+    ) -> Operation:
+        """Store all identities in the archive, and return the operation that takes them out of the context.
+
+        Should the commit of that fail, the archive holds more than what is referred to, which does no harm.
+        """
+        # one that a failed commit left, by another host's clock, may be newer than the context
+        sort_after((await self._head(participant, "archive")).checkpoint_id)
+        archived = context["archived"]
+        grown, operation = archive(known, archived["id"] if archived else new_id())
+        await self._store.put_archive(participant.id, grown, saver)
+        return operation
 
     async def _current(self, participant: Participant) -> ParticipantContext:
         """Return the context to be changed, whose next checkpoint will sort after it."""
@@ -155,7 +211,7 @@ class Ledger:
             return participant.context or empty()
         head = await self._head(participant)
         sort_after(head.checkpoint_id)
-        return _loaded(participant, head.context)
+        return _loaded(participant, head.value)
 
     def compacting(self, participant: Participant, topic: str | None) -> AbstractAsyncContextManager[None]:
         """Keep other processes from asking for a summary of a section meanwhile."""
@@ -188,7 +244,7 @@ class Ledger:
         async with self._store.exclusive(participant.id) as saver:
             head = await self._head(participant)
             # a thread without a context of ours is of another graph on the same saver
-            ours = isinstance(head.context, dict) and "schema_version" in head.context
+            ours = isinstance(head.value, dict) and "schema_version" in head.value
             if participant.jobs or not ours or (head.checkpoint_id or "") >= first_id(since):
                 return False
             await self._store.forget(participant.id, saver)
@@ -226,8 +282,15 @@ class Ledger:
 
 
 def _loaded(participant: Participant, stored: object) -> ParticipantContext:
-    try:
+    with _naming(participant):
         return load(stored)
+
+
+@contextmanager
+def _naming(participant: Participant) -> Iterator[None]:
+    """Let an error about what is stored say of whom it is."""
+    try:
+        yield
     except ContextSchemaError as error:
         raise ContextSchemaError(f"participant {participant.id!r}: {error}") from None
 

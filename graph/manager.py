@@ -279,7 +279,11 @@ class BaseContextManager:
         window = [past for exchange in exchanges if (past := self._past(exchange))]
         operation: Reconcile = {"op": "reconcile", "window": window, "now": self._stamp(None)}
         context = await self.snapshot(participant_id)
-        if self._closed or not window or (known := fold(context, [operation])) == context:
+        if self._closed or not window:
+            return context, None
+        with self._participants.using(participant_id) as participant:
+            context = await self._ledger.with_identities(participant, context)
+        if (known := fold(context, [operation])) == context:
             return context, None
         if again := repeated(context, operation):
             _LOG.warning(

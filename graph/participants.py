@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
 
-from xr_ai_conversation.state.context import ParticipantContext
+from xr_ai_conversation.state.context import Archive, ParticipantContext
 from xr_ai_conversation.state.text import clean, size
 
 LONGEST_ID = 512
@@ -29,6 +29,8 @@ class Participant:
     """Held for the length of a commit, never across a model call."""
     context: ParticipantContext | None = None
     """The context, where the manager owns the store; None if it is empty, or the store is to be read."""
+    archive: Archive | None = None
+    """The archive as it was read last; it may have grown since, or the participant may have been cleared."""
     users: int = 0
     """How many calls are using this record."""
     epoch: int = 0
@@ -51,6 +53,7 @@ class Participant:
     def reset(self) -> None:
         """Forget what was known of the participant."""
         self.context = None
+        self.archive = None
         self.touched = False
         self.failed.clear()
         self.failures.clear()

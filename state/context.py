@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from xr_ai_conversation.state.identity import LENGTH
 from xr_ai_conversation.state.times import checked
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
@@ -90,6 +90,26 @@ class Section(TypedDict):
 
 
 @with_config(_STRICT)
+class Archived(TypedDict):
+    """Which identities are in the archive and no longer in the context."""
+
+    id: str
+    """Id of the archive; an archive only grows."""
+    count: int
+    """How many of its identities, from its start, are meant; it may hold more."""
+
+
+@with_config(_STRICT)
+class Archive(TypedDict):
+    """The oldest identities, stored beside the contexts that refer to them, and not again with each."""
+
+    id: str
+    """Unique among all archives."""
+    identities: Annotated[str, AfterValidator(_whole)]
+    """Packed, in the order of recording."""
+
+
+@with_config(_STRICT)
 class ParticipantContext(TypedDict):
     """Everything that is remembered of one participant."""
 
@@ -100,15 +120,17 @@ class ParticipantContext(TypedDict):
     states: dict[str, Update]
     """The current state of each summary topic that had an update."""
     identities: Annotated[str, AfterValidator(_whole)]
-    """Packed identities of all exchanges ever recorded, in the order of recording."""
+    """Packed identities of all exchanges ever recorded, but those in the archive, in the order of recording."""
+    archived: Archived | None
 
 
 _ADAPTER: TypeAdapter[ParticipantContext] = TypeAdapter(ParticipantContext)
+_ARCHIVE: TypeAdapter[Archive] = TypeAdapter(Archive)
 
 Migration: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """Takes stored JSON of one schema version, which has no static type any more, to the next version."""
 
-MIGRATIONS: Final[Mapping[int, Migration]] = {}
+MIGRATIONS: Final[Mapping[int, Migration]] = {1: lambda stored: {**stored, "archived": None}}
 """For each older schema version, what takes it to the next."""
 
 
@@ -124,6 +146,7 @@ def empty() -> ParticipantContext:
         "topics": {},
         "states": {},
         "identities": "",
+        "archived": None,
     }
 
 
@@ -143,7 +166,7 @@ def load(
     if stored is None or stored == {}:
         return empty()
     found = stored.get("schema_version") if isinstance(stored, dict) else None
-    if not isinstance(stored, dict) or not isinstance(found, int):
+    if not isinstance(stored, dict) or type(found) is not int:
         raise ContextSchemaError(f"a stored context must have a schema_version up to {version}, found none")
     if found > version:
         raise ContextSchemaError(
@@ -161,9 +184,52 @@ def load(
     try:
         return _ADAPTER.validate_python(stored)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ContextSchemaError(f"the stored context is damaged at {place}: {first['msg']}") from None
+        raise ContextSchemaError(f"the stored context is damaged at {_first(error)}") from None
+
+
+def load_archive(stored: object) -> Archive:
+    """Return the archive that was stored, checked.
+
+    Raises:
+        ContextSchemaError: It is no archive.
+    """
+    try:
+        return _ARCHIVE.validate_python(stored)
+    except ValidationError as error:
+        raise ContextSchemaError(f"the stored archive is damaged at {_first(error)}") from None
+
+
+def _first(error: ValidationError) -> str:
+    """Return where the first fault is, and what it is, without the value."""
+    found = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}"
+
+
+def holds(found: Archive, archived: Archived) -> bool:
+    """Tell whether an archive holds the identities that a context has left to it."""
+    return found["id"] == archived["id"] and archived["count"] * LENGTH <= len(found["identities"])
+
+
+def with_archived(context: ParticipantContext, found: Archive) -> ParticipantContext:
+    """Return a context with all identities in it.
+
+    Args:
+        context: One that has left identities to the archive.
+        found: The archive, which holds them.
+
+    Raises:
+        ContextSchemaError: It does not.
+    """
+    archived = context["archived"]
+    if archived is None:
+        return context
+    if not holds(found, archived):
+        raise ContextSchemaError(
+            f"the stored context needs {archived['count']} identities of its archive, "
+            f"found {len(found['identities']) // LENGTH} of {'it' if found['id'] == archived['id'] else 'another'}"
+        )
+    identities = found["identities"][: archived["count"] * LENGTH] + context["identities"]
+    return {**context, "identities": identities, "archived": None}
 
 
 def section(context: ParticipantContext, topic: str | None) -> Section:
@@ -184,6 +250,8 @@ def section(context: ParticipantContext, topic: str | None) -> Section:
 __all__ = [
     "MIGRATIONS",
     "SCHEMA_VERSION",
+    "Archive",
+    "Archived",
     "ContextSchemaError",
     "Entry",
     "Exchange",
@@ -194,6 +262,9 @@ __all__ = [
     "Time",
     "Update",
     "empty",
+    "holds",
     "load",
+    "load_archive",
     "section",
+    "with_archived",
 ]

@@ -54,8 +54,8 @@ def same(one: str, other: str) -> bool:
 
 
 def has_turn(name: str) -> bool:
-    """Tell whether an identity names the turn of its exchange."""
-    return name[_WORDS:] != _NO_TURN
+    """Tell whether an identity names the turn of its exchange; the empty one of an interrupted exchange does not."""
+    return name[_WORDS:] not in ("", _NO_TURN)
 
 
 def unpacked(known: str) -> set[str]:

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Literal, NotRequired, TypeAlias, assert_never
 
@@ -13,6 +13,8 @@ from typing_extensions import TypedDict
 
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.context import (
+    Archive,
+    Archived,
     Entry,
     Exchange,
     ParticipantContext,
@@ -23,18 +25,26 @@ from xr_ai_conversation.state.context import (
     load,
     section,
 )
-from xr_ai_conversation.state.identity import has_turn, identity, recorded, unknown_from, unpacked, words
+from xr_ai_conversation.state.identity import (
+    LENGTH,
+    has_turn,
+    identity,
+    recorded,
+    unknown_from,
+    unpacked,
+    words,
+)
 from xr_ai_conversation.state.text import clean, visible
 from xr_ai_conversation.state.times import instant
 
 
 class Record(TypedDict):
-    """Adds one completed exchange to the dialogue, unless it is recorded already."""
+    """Adds exchanges to the dialogue, but those that are recorded already."""
 
     op: Literal["record"]
-    exchange: Exchange
-    identity: str
-    """Empty for an interrupted one, which is in nobody's history and so stands in the way of none."""
+    exchanges: list[Exchange]
+    identities: list[str]
+    """Of each; empty for an interrupted one, which is in nobody's history and so stands in the way of none."""
 
 
 class PastExchange(TypedDict):
@@ -88,13 +98,20 @@ class Compact(TypedDict):
     """Ids of the entries that it merges."""
 
 
+class MoveIdentities(TypedDict):
+    """Leaves the oldest identities to the archive, in which they are."""
+
+    op: Literal["archive"]
+    archived: Archived
+
+
 class Clear(TypedDict):
     """Forgets everything."""
 
     op: Literal["clear"]
 
 
-Operation: TypeAlias = Record | Reconcile | Append | Replace | Compact | Clear
+Operation: TypeAlias = Record | Reconcile | Append | Replace | Compact | MoveIdentities | Clear
 
 
 def record(entry: Exchange, turn_id: str | None = None) -> Record:
@@ -102,8 +119,8 @@ def record(entry: Exchange, turn_id: str | None = None) -> Record:
     request, response = clean(entry["request"]), clean(entry["response"])
     return {
         "op": "record",
-        "exchange": {**entry, "request": request, "response": response},
-        "identity": "" if entry.get("interrupted") else identity(request, response, turn_id),
+        "exchanges": [{**entry, "request": request, "response": response}],
+        "identities": ["" if entry.get("interrupted") else identity(request, response, turn_id)],
     }
 
 
@@ -153,33 +170,90 @@ def fold(context: ParticipantContext, operations: Sequence[Operation]) -> Partic
     return reduce(_apply, operations, load(context))
 
 
+def decided(context: ParticipantContext, operations: Sequence[Operation]) -> list[Operation]:
+    """Return operations that do the same, and for which the identities that are not archived are enough.
+
+    Args:
+        context: A participant's context with all identities in it.
+        operations: What to do, in this order.
+    """
+    found: list[Operation] = []
+    for operation in operations:
+        if operation["op"] == "reconcile":
+            operation = _additions(context, operation)
+        if operation["op"] == "record":
+            operation = _unrecorded(context, operation)
+        context = _apply(context, operation)
+        found.append(operation)
+    return found
+
+
+def archive(context: ParticipantContext, archive_id: str) -> tuple[Archive, MoveIdentities]:
+    """Return an archive of all identities of a context, and the operation that leaves them to it.
+
+    Args:
+        context: A participant's context with all identities in it.
+        archive_id: The id of the archive, which the new one is longer than; a new id if there is none.
+    """
+    identities = context["identities"]
+    archived: Archived = {"id": archive_id, "count": len(identities) // LENGTH}
+    return {"id": archive_id, "identities": identities}, {"op": "archive", "archived": archived}
+
+
 def _apply(context: ParticipantContext, operation: Operation) -> ParticipantContext:
     match operation["op"]:
         case "record":
-            return _record(context, operation["exchange"], operation["identity"])
+            return _record(context, operation)
         case "reconcile":
-            return _reconcile(context, operation)
+            return _record(context, _additions(context, operation))
         case "append":
-            notes = _inserted(section(context, operation["topic"]), operation["update"])
-            return _with_section(context, operation["topic"], notes)
+            notes, new = section(context, operation["topic"]), operation["update"]
+            if any(old["id"] == new["id"] for old in notes["entries"]):
+                return context
+            return _with_section(context, operation["topic"], _inserted(notes, [new]))
         case "replace":
             return {**context, "states": {**context["states"], operation["topic"]: operation["update"]}}
         case "compact":
             return _compact(context, operation)
+        case "archive":
+            return _without_archived(context, operation["archived"])
         case "clear":
             return empty()
         case unknown:
             assert_never(unknown)
 
 
-def _record(context: ParticipantContext, exchange: Exchange, name: str) -> ParticipantContext:
-    dialogue = _inserted(context["dialogue"], exchange)
-    if dialogue is context["dialogue"] or (name and recorded(context["identities"], name)):
+def _record(context: ParticipantContext, operation: Record) -> ParticipantContext:
+    new = _unrecorded(context, operation)
+    if not new["exchanges"]:
         return context
-    return {**context, "dialogue": dialogue, "identities": context["identities"] + name}
+    return {
+        **context,
+        "dialogue": _inserted(context["dialogue"], new["exchanges"]),
+        "identities": context["identities"] + "".join(new["identities"]),
+    }
 
 
-def _reconcile(context: ParticipantContext, operation: Reconcile) -> ParticipantContext:
+def _unrecorded(context: ParticipantContext, operation: Record) -> Record:
+    """Return the operation without the exchanges that are recorded already."""
+    ids = {entry["id"] for entry in context["dialogue"]["entries"]}
+    turns: set[str] = set()
+    new: list[tuple[Exchange, str]] = []
+    for exchange, name in zip(operation["exchanges"], operation["identities"], strict=True):
+        if exchange["id"] in ids or name in turns or recorded(context["identities"], name):
+            continue
+        new.append((exchange, name))
+        if has_turn(name):
+            turns.add(name)
+    return {
+        "op": "record",
+        "exchanges": [exchange for exchange, _ in new],
+        "identities": [name for _, name in new],
+    }
+
+
+def _additions(context: ParticipantContext, operation: Reconcile) -> Record:
+    """Return what a history window adds, each with the time that it is recorded at."""
     window = operation["window"]
     first = unknown_from(context["identities"], [past["identity"] for past in window])
     before = next((past["time"] for past in reversed(window[:first]) if "time" in past), None)
@@ -187,24 +261,16 @@ def _reconcile(context: ParticipantContext, operation: Reconcile) -> Participant
     newest = _newest(context["dialogue"])
     # Without a known neighbour what follows in the window tells the time, lest its order be turned round.
     time = (before or newest or after if first else after or newest) or operation["now"]
-    ids = {entry["id"] for entry in context["dialogue"]["entries"]}
-    known = unpacked(context["identities"])
-    added: list[Entry] = []
-    names: list[str] = []
+    exchanges: list[Exchange] = []
     for past in window[first:]:
         time = past.get("time", time)
-        if past["id"] in ids or (has_turn(past["identity"]) and past["identity"] in known):
-            continue
-        ids.add(past["id"])
-        known.add(past["identity"])
-        names.append(past["identity"])
-        added.append(Exchange(id=past["id"], time=time, request=past["request"], response=past["response"]))
-    # as if inserted one by one, which would copy a long section for each
-    entries = sorted([*context["dialogue"]["entries"], *added], key=lambda entry: instant(entry["time"]))
+        exchanges.append(
+            Exchange(id=past["id"], time=time, request=past["request"], response=past["response"])
+        )
     return {
-        **context,
-        "dialogue": {**context["dialogue"], "entries": entries},
-        "identities": context["identities"] + "".join(names),
+        "op": "record",
+        "exchanges": exchanges,
+        "identities": [past["identity"] for past in window[first:]],
     }
 
 
@@ -241,13 +307,21 @@ def _compact(context: ParticipantContext, operation: Compact) -> ParticipantCont
     return _with_section(context, operation["topic"], {"summary": operation["summary"], "entries": kept})
 
 
-def _inserted(found: Section, entry: Entry) -> Section:
-    """Return the section with the entry in prompt order, or the section itself if the entry is there."""
-    entries = found["entries"]
-    if any(old["id"] == entry["id"] for old in entries):
-        return found
-    place = bisect_right(entries, instant(entry["time"]), key=lambda old: instant(old["time"]))
-    return {**found, "entries": [*entries[:place], entry, *entries[place:]]}
+def _without_archived(context: ParticipantContext, archived: Archived) -> ParticipantContext:
+    before = context["archived"]
+    count = archived["count"] - (before["count"] if before else 0)
+    of_another = before is not None and before["id"] != archived["id"]
+    if of_another or not 0 < count <= len(context["identities"]) // LENGTH:
+        return context
+    return {**context, "archived": archived, "identities": context["identities"][count * LENGTH :]}
+
+
+def _inserted(found: Section, new: Iterable[Entry]) -> Section:
+    """Return the section with new entries in prompt order."""
+    entries = [*found["entries"]]
+    for entry in new:
+        insort(entries, entry, key=lambda each: instant(each["time"]))
+    return {**found, "entries": entries}
 
 
 def _with_section(context: ParticipantContext, topic: str | None, changed: Section) -> ParticipantContext:
@@ -260,11 +334,14 @@ __all__ = [
     "Append",
     "Clear",
     "Compact",
+    "MoveIdentities",
     "Operation",
     "PastExchange",
     "Reconcile",
     "Record",
     "Replace",
+    "archive",
+    "decided",
     "fold",
     "record",
     "repeated",

@@ -29,9 +29,11 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from xr_ai_conversation import ContextManager, open_saver
+from xr_ai_conversation.graph import ledger
 from xr_ai_conversation.graph.stores import Saver, store_of
 from xr_ai_conversation.graph.stores.filelock import FileLock
 from xr_ai_conversation.state.context import ParticipantContext, Section, load
+from xr_ai_conversation.state.identity import LENGTH
 
 PARTICIPANTS = ("p0", "p1", "p2")
 LONGEST_S = 60
@@ -67,7 +69,13 @@ def told(found: Section) -> Counter[tuple[str, int]]:
 
 async def stored(saver: Saver, participant: str) -> ParticipantContext:
     """Return what a store has of a participant, without touching it with any manager."""
-    return load((await store_of(saver).head(participant)).context)
+    return load((await store_of(saver).head(participant)).value)
+
+
+def known(context: ParticipantContext) -> int:
+    """Return how many exchanges have an identity, in a context or in its archive."""
+    archived = context["archived"]
+    return (archived["count"] if archived else 0) + len(context["identities"]) // LENGTH
 
 
 def summaries(*, silent: bool = False) -> ScriptedModel:
@@ -111,6 +119,7 @@ async def live(where: str, name: str, model: str, limit: int) -> None:
         model: "prompt" or "silent".
         limit: How many writes; 0 is no end, and one more participant, who is cleared again and again.
     """
+    ledger._NOT_ARCHIVED = 4
     async with open_saver(where) as saver, manager(saver, summaries(silent=model == "silent")) as context:
 
         async def write(participant: str, kind: str) -> None:

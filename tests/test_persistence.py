@@ -106,7 +106,7 @@ async def test_history_is_kept_to_its_depth_and_the_store_stays_bounded(open_sav
         kept = [found async for found in saver.alist(thread("p"))]
         assert 5 <= len(kept) <= 5 + 10
         assert kept[0].checkpoint["channel_values"]["context"] == await context.snapshot("p")
-        assert all(found.checkpoint["channel_values"]["context"]["schema_version"] == 1 for found in kept)
+        assert all(found.checkpoint["channel_values"]["context"]["schema_version"] == 2 for found in kept)
         await store_of(saver).prune("p", 1)
         assert len([found async for found in saver.alist(thread("p"))]) == 1
         if isinstance(saver, InMemorySaver):
@@ -255,9 +255,9 @@ async def put(saver: Saver, context: object) -> None:
 @pytest.mark.parametrize(
     ("stored", "message"),
     [
-        ({"schema_version": 2, "new": True}, "schema_version 2, this software reads up to 1"),
+        ({"schema_version": 3, "new": True}, "schema_version 3, this software reads up to 2"),
         (
-            {"schema_version": 1, "dialogue": {"summary": None, "entries": [{"id": "SECRET"}]}},
+            {"schema_version": 2, "dialogue": {"summary": None, "entries": [{"id": "SECRET"}]}},
             "damaged at dialogue",
         ),
         ("SECRET", "must have a schema_version"),

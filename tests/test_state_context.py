@@ -16,7 +16,7 @@ from strategies import at, compact, exchange, note, situations, some, told_nothi
 
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.context import SCHEMA_VERSION, ContextSchemaError, empty, load
-from xr_ai_conversation.state.operations import fold, record, update
+from xr_ai_conversation.state.operations import archive, fold, record, update
 
 SECRET = "the door code is 4711"
 
@@ -40,6 +40,8 @@ def sample() -> Json:
             update(budgets, "n3", at(1), "scene", SECRET),
         ],
     )
+    _, leave = archive(context, "a1")
+    context = fold(context, [leave, record(exchange(3, SECRET, SECRET), "t3")])
     loaded: Json = json.loads(json.dumps(context))
     return loaded
 
@@ -94,7 +96,7 @@ def refusal(stored: object) -> str:
 
 def test_the_sample_is_in_order_and_has_every_kind_of_value() -> None:
     assert load(sample()) == sample()
-    assert len(FIELDS) == 29
+    assert len(FIELDS) == 36
 
 
 @pytest.mark.parametrize("stored", [None, {}])
@@ -118,7 +120,7 @@ WRONG: tuple[object, ...] = (None, 7, 1.5, True, SECRET, [SECRET], {SECRET: SECR
 @pytest.mark.parametrize(("place", "key"), FIELDS)
 def test_a_value_of_another_kind_is_refused(place: Place, key: str) -> None:
     right = at_place(sample(), place)[key]
-    kinds = (dict, type(None)) if key == "summary" else (type(right),)
+    kinds = (dict, type(None)) if key in ("summary", "archived") else (type(right),)
     for wrong in WRONG:
         if type(wrong) in kinds and key not in CHECKED and not isinstance(wrong, dict | list):
             continue
@@ -268,7 +270,7 @@ def test_any_other_json_is_refused_as_such(stored: object) -> None:
             load({**stored, "schema_version": SCHEMA_VERSION})
 
 
-@pytest.mark.parametrize("stored", [{"schema_version": 2}, SECRET, {"schema_version": 1}])
+@pytest.mark.parametrize("stored", [{"schema_version": 3}, SECRET, {"schema_version": 2}])
 def test_nothing_is_folded_into_a_context_that_cannot_be_read(stored: Any) -> None:
     with pytest.raises(ContextSchemaError):
         fold(stored, [{"op": "clear"}])

@@ -16,8 +16,17 @@ from hypothesis import strategies as st
 from strategies import at, broken, compact, dialogue, exchange, many, note, some, stamps, told_nothing
 
 from xr_ai_conversation.state.budgets import Budgets
-from xr_ai_conversation.state.context import Entry, ParticipantContext, load, section
-from xr_ai_conversation.state.operations import Operation, fold, record, update
+from xr_ai_conversation.state.context import (
+    Archive,
+    Archived,
+    ContextSchemaError,
+    Entry,
+    ParticipantContext,
+    load,
+    section,
+    with_archived,
+)
+from xr_ai_conversation.state.operations import Operation, archive, decided, fold, record, update
 from xr_ai_conversation.state.times import instant, stamp
 
 BUDGETS = Budgets.of(summary_topics=["scene"], incremental_topics=["notes"])
@@ -62,7 +71,12 @@ class Session:
                         "op": "reconcile",
                         "now": time,
                         "window": [
-                            {"id": one, "request": one, "response": "answer", "identity": past["identity"]}
+                            {
+                                "id": one,
+                                "request": one,
+                                "response": "answer",
+                                "identity": past["identities"][0],
+                            }
                             for one, past in zip(ids, window, strict=True)
                         ],
                     }
@@ -201,6 +215,45 @@ def test_a_context_is_plain_json_and_the_same_after_a_round_trip(script: list[St
     again = json.loads(json.dumps(context))
     assert again == context
     assert load(again) == context
+
+
+@some
+@given(steps, st.lists(st.sampled_from(["stays", "moves", "fails"]), min_size=25))
+def test_what_is_archived_is_known_as_if_it_were_not(script: list[Step], moves: list[str]) -> None:
+    session = played(script)
+    plain, context, found = told_nothing(), told_nothing(), Archive(id="a", identities="")
+    for number, (operation, move) in enumerate(zip(session.folded, moves, strict=False)):
+        known = with_archived(context, found)
+        assert known == plain
+        commit = decided(known, [operation])
+        if move != "stays":
+            archived = context["archived"]
+            found, leave = archive(known, archived["id"] if archived else f"a{number}")
+            assert fold(fold(context, [leave]), [leave]) == fold(context, [leave])
+            if move == "moves":
+                commit = [leave, *commit]
+        context = fold(context, commit)
+        assert fold(context, decided(with_archived(context, found), [operation])) == context
+        plain = fold(plain, [operation])
+    assert with_archived(context, found) == plain
+
+
+def test_identities_are_not_left_to_another_archive_nor_more_than_there_are() -> None:
+    context = dialogue(*[exchange(number) for number in range(3)])
+    kept, leave = archive(context, "a")
+    left = fold(context, [leave])
+    assert left["identities"] == ""
+    assert left["archived"] == {"id": "a", "count": 3}
+    for wrong in (Archived(id="a", count=4), Archived(id="a", count=0), Archived(id="a", count=-1)):
+        assert fold(context, [{"op": "archive", "archived": wrong}]) == context
+    more = fold(left, [record(exchange(4))])
+    assert fold(more, [{"op": "archive", "archived": {"id": "b", "count": 4}}]) == more
+    for wrong_archive in (
+        Archive(id="b", identities=kept["identities"]),
+        Archive(id="a", identities="A" * 32),
+    ):
+        with pytest.raises(ContextSchemaError, match="needs 3 identities of its archive, found"):
+            with_archived(left, wrong_archive)
 
 
 @many

@@ -8,7 +8,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from xr_ai_conversation.graph.stores.base import Head, Saver, Store, thread
+from xr_ai_conversation.graph.stores.base import Channel, Head, Saver, Store, thread
 from xr_ai_conversation.graph.stores.ids import first_id, sort_after
 from xr_ai_conversation.graph.stores.memory import MemoryStore
 from xr_ai_conversation.graph.stores.postgres import PostgresStore
@@ -33,4 +33,4 @@ def store_of(saver: Saver) -> Store:
     return Store(saver)
 
 
-__all__ = ["Head", "Saver", "Store", "first_id", "sort_after", "store_of", "thread"]
+__all__ = ["Channel", "Head", "Saver", "Store", "first_id", "sort_after", "store_of", "thread"]

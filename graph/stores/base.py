@@ -8,27 +8,39 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+
+from xr_ai_conversation.state.context import Archive
 
 Saver = BaseCheckpointSaver[Any]  # Any: savers differ in the type of their versions, which nothing here reads
 
 
-def thread(participant_id: str) -> RunnableConfig:
+Channel: TypeAlias = Literal["context", "archive"]
+"""What is stored of a participant: the context in the checkpoints of the graph; the archive, which most commits leave
+as it is, in a namespace of its own, since a checkpoint in SQLite holds all channels of its namespace."""
+
+
+def namespace(channel: Channel) -> str:
+    """Return the checkpoint namespace that holds a channel; the graph's own is the empty one."""
+    return "" if channel == "context" else channel
+
+
+def thread(participant_id: str, channel: Channel = "context") -> RunnableConfig:
     """Return the config of a participant's thread; the thread id is the participant id, and nothing else is."""
-    return {"configurable": {"thread_id": participant_id, "checkpoint_ns": ""}}
+    return {"configurable": {"thread_id": participant_id, "checkpoint_ns": namespace(channel)}}
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest checkpoint of a thread."""
+    """The newest checkpoint of a thread in one of its namespaces."""
 
-    context: object
-    """The stored context, unchecked; None if there is none."""
+    value: object
+    """The stored value of the channel, unchecked; None if there is none."""
     checkpoint_id: str | None
-    """None if the thread does not exist."""
+    """None if there is no checkpoint."""
 
 
 class Store:
@@ -37,12 +49,31 @@ class Store:
     def __init__(self, saver: Saver) -> None:
         self.saver = saver
 
-    async def head(self, participant_id: str) -> Head:
-        """Return the newest checkpoint of a participant's thread."""
-        found = await self.saver.aget_tuple(thread(participant_id))
+    async def head(self, participant_id: str, channel: Channel = "context") -> Head:
+        """Return the newest checkpoint of a participant's thread that has a channel."""
+        found = await self.saver.aget_tuple(thread(participant_id, channel))
         if found is None:
             return Head(None, None)
-        return Head(found.checkpoint["channel_values"].get("context"), found.checkpoint["id"])
+        return Head(found.checkpoint["channel_values"].get(channel), found.checkpoint["id"])
+
+    async def put_archive(self, participant_id: str, archive: Archive, saver: Saver) -> None:
+        """Store a participant's archive in the place of the one before.
+
+        Args:
+            participant_id: Whose.
+            archive: It holds what the one before does.
+            saver: The one that `exclusive` yielded.
+        """
+        versions = {"archive": saver.get_next_version(None, None)}
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"] = {"archive": archive}
+        checkpoint["channel_versions"] = versions
+        await saver.aput(
+            thread(participant_id, "archive"),
+            checkpoint,
+            {"source": "update", "step": -1, "parents": {}},
+            versions,
+        )
 
     @asynccontextmanager
     async def exclusive(self, participant_id: str) -> AsyncIterator[Saver]:
@@ -67,7 +98,7 @@ class Store:
         return []
 
     async def prune(self, participant_id: str, keep: int) -> None:
-        """Delete all but the newest `keep` checkpoints of a participant's thread."""
+        """Delete all but the newest `keep` checkpoints of a participant's thread, and all archives but the newest."""
 
     async def forget(self, participant_id: str, saver: Saver) -> None:
         """Delete a participant's thread, so that no byte of it is left.
@@ -82,4 +113,4 @@ class Store:
         """Release what was opened here; the saver itself is its owner's."""
 
 
-__all__ = ["Head", "Saver", "Store", "thread"]
+__all__ = ["Channel", "Head", "Saver", "Store", "namespace", "thread"]

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-from xr_ai_conversation.graph.stores.base import Head, Saver, Store
+from xr_ai_conversation.graph.stores.base import Channel, Head, Saver, Store, namespace
 from xr_ai_conversation.graph.stores.ids import first_id
 
 
@@ -17,11 +17,11 @@ class MemoryStore(Store):
 
     saver: InMemorySaver
 
-    async def head(self, participant_id: str) -> Head:
-        """Return the newest checkpoint of a participant's thread."""
-        return (
-            await super().head(participant_id) if participant_id in self.saver.storage else Head(None, None)
-        )
+    async def head(self, participant_id: str, channel: Channel = "context") -> Head:
+        """Return the newest checkpoint of a participant's thread that has a channel."""
+        if participant_id not in self.saver.storage:
+            return Head(None, None)
+        return await super().head(participant_id, channel)
 
     async def idle(self, since: datetime) -> list[str]:
         """Return the ids of the threads that have no checkpoint since a time."""
@@ -34,19 +34,24 @@ class MemoryStore(Store):
 
     async def prune(self, participant_id: str, keep: int) -> None:
         """Delete all but the newest `keep` checkpoints of a participant's thread, and what only they hold."""
-        for namespace, checkpoints in list(self.saver.storage.get(participant_id, {}).items()):
-            ids = sorted(checkpoints, reverse=True)
-            kept = self._blobs(participant_id, namespace, ids[:keep])
-            for blob in self._blobs(participant_id, namespace, ids[keep:]) - kept:
-                self.saver.blobs.pop(blob, None)
-            for checkpoint_id in ids[keep:]:
-                del checkpoints[checkpoint_id]
-                self.saver.writes.pop((participant_id, namespace, checkpoint_id), None)
+        for found in list(self.saver.storage.get(participant_id, {})):
+            self._prune(participant_id, found, keep if found == namespace("context") else 1)
 
     async def forget(self, participant_id: str, saver: Saver) -> None:
         """Delete a participant's thread."""
-        await self.prune(participant_id, 0)
+        for found in list(self.saver.storage.get(participant_id, {})):
+            self._prune(participant_id, found, 0)
         self.saver.storage.pop(participant_id, None)
+
+    def _prune(self, participant_id: str, namespace: str, keep: int) -> None:
+        checkpoints = self.saver.storage[participant_id][namespace]
+        ids = sorted(checkpoints, reverse=True)
+        kept = self._blobs(participant_id, namespace, ids[:keep])
+        for blob in self._blobs(participant_id, namespace, ids[keep:]) - kept:
+            self.saver.blobs.pop(blob, None)
+        for checkpoint_id in ids[keep:]:
+            del checkpoints[checkpoint_id]
+            self.saver.writes.pop((participant_id, namespace, checkpoint_id), None)
 
     def _blobs(
         self, participant_id: str, namespace: str, ids: list[str]

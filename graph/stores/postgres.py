@@ -12,7 +12,7 @@ from copy import copy
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from xr_ai_conversation.graph.stores.base import Saver, Store
+from xr_ai_conversation.graph.stores.base import Saver, Store, namespace
 from xr_ai_conversation.graph.stores.ids import first_id
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ _TIMEOUT_S = 10.0
 _POSTGRES_IDLE = """SELECT thread_id FROM checkpoints WHERE checkpoint_ns = ''
     GROUP BY thread_id HAVING max(checkpoint_id) < %s"""
 _POSTGRES_PRUNE = (
-    """DELETE FROM checkpoints WHERE thread_id = %(thread)s AND checkpoint_ns = '' AND checkpoint_id NOT IN (
-        SELECT checkpoint_id FROM checkpoints WHERE thread_id = %(thread)s AND checkpoint_ns = ''
+    """DELETE FROM checkpoints WHERE thread_id = %(thread)s AND checkpoint_ns = %(namespace)s AND checkpoint_id NOT IN (
+        SELECT checkpoint_id FROM checkpoints WHERE thread_id = %(thread)s AND checkpoint_ns = %(namespace)s
         ORDER BY checkpoint_id DESC LIMIT %(keep)s)""",
-    """DELETE FROM checkpoint_writes w WHERE thread_id = %(thread)s AND checkpoint_ns = '' AND NOT EXISTS (
-        SELECT 1 FROM checkpoints c WHERE c.thread_id = w.thread_id AND c.checkpoint_ns = ''
+    """DELETE FROM checkpoint_writes w WHERE thread_id = %(thread)s AND checkpoint_ns = %(namespace)s AND NOT EXISTS (
+        SELECT 1 FROM checkpoints c WHERE c.thread_id = w.thread_id AND c.checkpoint_ns = %(namespace)s
         AND c.checkpoint_id = w.checkpoint_id)""",
-    """DELETE FROM checkpoint_blobs b WHERE thread_id = %(thread)s AND checkpoint_ns = '' AND NOT EXISTS (
-        SELECT 1 FROM checkpoints c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = ''
+    """DELETE FROM checkpoint_blobs b WHERE thread_id = %(thread)s AND checkpoint_ns = %(namespace)s AND NOT EXISTS (
+        SELECT 1 FROM checkpoints c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = %(namespace)s
         AND c.checkpoint->'channel_versions'->>b.channel = b.version)""",
 )
 
@@ -70,8 +70,11 @@ class PostgresStore(Store):
     async def prune(self, participant_id: str, keep: int) -> None:
         """Delete all but the newest `keep` checkpoints of a participant's thread, and what only they hold."""
         async with self._locked(participant_id) as connection:
-            for statement in _POSTGRES_PRUNE:
-                await connection.execute(statement, {"thread": participant_id, "keep": keep})
+            for found, kept in ((namespace("context"), keep), (namespace("archive"), 1)):
+                for statement in _POSTGRES_PRUNE:
+                    await connection.execute(
+                        statement, {"thread": participant_id, "namespace": found, "keep": kept}
+                    )
 
     @asynccontextmanager
     async def compacting(self, participant_id: str, topic: str | None) -> AsyncIterator[None]:

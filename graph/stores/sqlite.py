@@ -12,17 +12,18 @@ from datetime import datetime
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from xr_ai_conversation.graph.stores.base import Head, Saver, Store
+from xr_ai_conversation.graph.stores.base import Channel, Head, Saver, Store, namespace
 from xr_ai_conversation.graph.stores.filelock import FileLock
 from xr_ai_conversation.graph.stores.ids import first_id
 
 _LOG = logging.getLogger(__name__)
 
-_SQLITE_HEAD = """SELECT type, checkpoint, checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''
+_SQLITE_HEAD = """SELECT type, checkpoint, checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?
     ORDER BY checkpoint_id DESC LIMIT 1"""
-_SQLITE_PRUNE = """DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id NOT IN (
-    SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''
-    ORDER BY checkpoint_id DESC LIMIT ?)"""
+_SQLITE_PRUNE = """DELETE FROM {table} WHERE thread_id = :thread AND checkpoint_ns = :namespace
+    AND checkpoint_id NOT IN (
+    SELECT checkpoint_id FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = :namespace
+    ORDER BY checkpoint_id DESC LIMIT :keep)"""
 _SQLITE_IDLE = """SELECT thread_id FROM checkpoints WHERE checkpoint_ns = ''
     GROUP BY thread_id HAVING max(checkpoint_id) < ?"""
 
@@ -40,24 +41,28 @@ class SqliteStore(Store):
         self._log_holds_forgotten = False
         self._lock: FileLock | None = None
 
-    async def head(self, participant_id: str) -> Head:
+    async def head(self, participant_id: str, channel: Channel = "context") -> Head:
         """Return the newest checkpoint, in one trip to the connection's thread; the saver makes six."""
         await self.saver.setup()
         async with self.saver.lock:
-            rows = list(await self.saver.conn.execute_fetchall(_SQLITE_HEAD, (participant_id,)))
+            rows = list(
+                await self.saver.conn.execute_fetchall(_SQLITE_HEAD, (participant_id, namespace(channel)))
+            )
         if not rows:
             return Head(None, None)
         kind, stored, checkpoint_id = rows[0]
         checkpoint = self.saver.serde.loads_typed((kind, stored))
-        return Head(checkpoint["channel_values"].get("context"), checkpoint_id)
+        return Head(checkpoint["channel_values"].get(channel), checkpoint_id)
 
     async def prune(self, participant_id: str, keep: int) -> None:
         """Delete all but the newest `keep` checkpoints of a participant's thread, all of them or none."""
         async with self._transaction():
-            for table in ("writes", "checkpoints"):
-                await self.saver.conn.execute(
-                    _SQLITE_PRUNE.format(table=table), (participant_id, participant_id, keep)
-                )
+            for found, kept in ((namespace("context"), keep), (namespace("archive"), 1)):
+                for table in ("writes", "checkpoints"):
+                    await self.saver.conn.execute(
+                        _SQLITE_PRUNE.format(table=table),
+                        {"thread": participant_id, "namespace": found, "keep": kept},
+                    )
 
     async def forget(self, participant_id: str, saver: Saver) -> None:
         """Delete a participant's thread, and empty the write-ahead log of it."""

@@ -71,7 +71,7 @@ async def stored(saver: Saver, participant: str) -> ParticipantContext:
     from xr_ai_conversation.state.context import ContextSchemaError, load
 
     try:
-        return load((await store_of(saver).head(participant)).context)
+        return load((await store_of(saver).head(participant)).value)
     except ContextSchemaError as error:
         raise ContextSchemaError(f"participant {participant!r}: {error}") from None
 
