@@ -320,7 +320,7 @@ def draw(rows: list[Row], plan: Plan, picture: Path) -> None:
         title=f"{plan.active:,} active of {plan.participants:,} known",
     )
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3)
     figure.tight_layout()
     figure.savefig(picture, dpi=110)
 

@@ -470,7 +470,7 @@ def draw(rows: list[Row], picture: Path) -> None:
     )
     for axes in (sizes, times):
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncol=2)
     figure.tight_layout()
     figure.savefig(picture, dpi=110)
 

@@ -80,7 +80,8 @@ class BaseContextManager:
             context in memory.
         clock: Returns the current time, with its zone, in which times are shown; None is the system's clock in
             the local zone.
-        history: How many checkpoints of each participant are kept for inspection.
+        history: How many checkpoints of each participant are kept for inspection; one is written with every exchange,
+            update and summary. The default is an hour of two of those a minute.
         idle_after: Forget a participant of whom nothing was stored for so long, at the next touch, or when others are
             served meanwhile; None never does. `expire` does it at once.
 
@@ -101,7 +102,7 @@ class BaseContextManager:
         prompts: CompactionPrompts = CompactionPrompts(),  # noqa: B008 - it is frozen
         checkpointer: Saver | None = None,
         clock: Callable[[], datetime] | None = None,
-        history: int = 50,
+        history: int = 120,
         idle_after: timedelta | None = None,
     ) -> None:
         if not isinstance(llm, BaseChatModel):
