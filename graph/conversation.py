@@ -8,20 +8,22 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from datetime import datetime
 from typing import cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from xr_ai_conversation.graph.build import live_graph
-from xr_ai_conversation.graph.manager import BaseContextManager
+from xr_ai_conversation.graph.history import Explanation, explanation
+from xr_ai_conversation.graph.ledger import Snapshot
+from xr_ai_conversation.graph.manager import Asked, BaseContextManager
 from xr_ai_conversation.graph.participants import check_participant_id
 from xr_ai_conversation.graph.system import system_text
 from xr_ai_conversation.graph.tasks import drawn
 from xr_ai_conversation.nodes.answer import answer_messages, answer_node
-from xr_ai_conversation.state.context import ParticipantContext
+from xr_ai_conversation.state.prompt import prompt_view
 from xr_ai_conversation.state.text import clean, visible
+from xr_ai_conversation.state.times import stamp
 
 _LOG = logging.getLogger(__name__)
 
@@ -83,20 +85,20 @@ class BaseConversation:
         """
         request = self._accepted(text)
         check_participant_id(participant_id)
-        asked = self._context.clock()
+        now = self._context.clock()
+        asked = Asked(participant_id, request, turn_id, time=now, told=now)
         said: list[str] = []
+        seen: Snapshot | None = None
         try:
-            context = await self._context.snapshot(participant_id)
-            async with aclosing(self._pieces(context, request)) as pieces:
+            seen = await self._context.read(participant_id)
+            async with aclosing(self._pieces(asked, seen)) as pieces:
                 async for piece in pieces:
                     said.append(piece)
                     yield piece
         except (asyncio.CancelledError, GeneratorExit):
-            await self._interrupted(participant_id, request, said, turn_id, asked)
+            await self._interrupted(asked, said, seen)
             raise
-        await self._context.record_exchange(
-            participant_id, request, "".join(said), turn_id=turn_id, timestamp=asked
-        )
+        await self._context.record_answer(asked, "".join(said), seen)
 
     async def messages(self, participant_id: str, text: str) -> list[BaseMessage]:
         """Return the three messages that an answer to `text` would send now: system, context and request.
@@ -104,27 +106,46 @@ class BaseConversation:
         Args and errors are those of `stream`; a closed conversation still tells.
         """
         request = _checked(text)
-        context = await self._context.snapshot(participant_id)
-        return answer_messages(self._system, context, self._context.budgets, request, self._context.clock())
+        seen = prompt_view(await self._context.snapshot(participant_id), self._context.budgets)
+        return answer_messages(self._system, seen, request, self._context.clock())
+
+    async def explain(self, participant_id: str, turn: str | int = -1) -> Explanation:
+        """Return what the model was sent for an answer of the past, made again from the checkpoint that it saw.
+
+        The system message is this conversation's: instructions are the application's, and are not stored. A closed
+        conversation still tells.
+
+        Args:
+            participant_id: Whose; any string of 1 to 512 bytes.
+            turn: The id of the turn, or of the exchange as `ContextManager.history` tells it; or a negative number,
+                where -1 is the newest exchange that is kept. An answer that was begun twice is the newer one.
+
+        Raises:
+            ContextSchemaError: What is stored is damaged, or of a newer version.
+            HistoryError: It cannot be told: what the answer was made from is no longer kept, the answer is another
+                agent's, or there is none.
+            TypeError: The turn is neither.
+            ValueError: The id cannot be, or the number is not negative.
+        """
+        checkpoints = await self._context.checkpoints(participant_id)
+        return explanation(
+            checkpoints, turn, self._system, self._context.budgets, participant_id=participant_id
+        )
 
     async def close(self) -> None:
         """Take no new requests; answers under way go on. The context manager stays open."""
         self._closed = True
 
-    async def _interrupted(
-        self, participant_id: str, request: str, said: list[str], turn_id: str | None, asked: datetime
-    ) -> None:
+    async def _interrupted(self, asked: Asked, said: list[str], seen: Snapshot | None) -> None:
         """Record what was cut short, if that is wanted; a failure must not hide the cancellation."""
         if not self._record_interrupted:
             return
         try:
-            await self._context.record_interrupted(
-                participant_id, request, "".join(said), turn_id=turn_id, timestamp=asked
-            )
+            await self._context.record_answer(asked, "".join(said), seen, interrupted=True)
         except Exception as error:  # noqa: BLE001 - a store may raise anything
             _LOG.warning(
                 "participant %r: an interrupted answer was not recorded (%s)",
-                participant_id,
+                asked.participant_id,
                 type(error).__name__,
             )
 
@@ -134,20 +155,23 @@ class BaseConversation:
             raise RuntimeError("the conversation is closed and takes no new requests")
         return request
 
-    def _pieces(self, context: ParticipantContext, request: str) -> AsyncGenerator[str, None]:
+    def _pieces(self, asked: Asked, seen: Snapshot) -> AsyncGenerator[str, None]:
         """Yield an answer's pieces; the model has ended when this is left, and by itself if this ends by itself.
 
         Raises:
             RuntimeError: The answer was broken off by something in the graph.
         """
-        return drawn(self._run(context, request), "an answer")
+        return drawn(self._run(asked, seen), "an answer")
 
-    async def _run(self, context: ParticipantContext, request: str) -> AsyncGenerator[str, None]:
+    async def _run(self, asked: Asked, seen: Snapshot) -> AsyncGenerator[str, None]:
         whole = False
         # typed as any iterator of mappings, it is an async generator of pairs
         parts = cast(
             "AsyncGenerator[tuple[str, str], None]",
-            self._live.astream({"context": context, "request": request}, stream_mode=["custom", "updates"]),
+            self._live.astream(
+                {"context": seen.context, "request": asked.request, "asked": stamp(asked.told)},
+                stream_mode=["custom", "updates"],
+            ),
         )
         async with aclosing(parts):
             async for mode, part in parts:

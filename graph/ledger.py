@@ -8,12 +8,14 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from copy import copy
+from dataclasses import dataclass
 from datetime import datetime
 
 from langgraph.checkpoint.memory import InMemorySaver
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from xr_ai_conversation.graph.build import NodeName, WholeGraph, new_id
+from xr_ai_conversation.graph.history import Kept, kept
 from xr_ai_conversation.graph.participants import Participant, Participants
 from xr_ai_conversation.graph.stores import Channel, Head, Saver, first_id, sort_after, store_of, thread
 from xr_ai_conversation.graph.tasks import unbroken
@@ -37,6 +39,18 @@ _NOT_ARCHIVED = 256
 _PAUSES = wait_random_exponential(multiplier=0.1, max=1)
 _PATIENCE = stop_after_delay(5)
 """A store that is away for longer is an error to whoever waits for the commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What was known of a participant at one moment."""
+
+    context: ParticipantContext
+    """Plain JSON that is not to be changed."""
+    checkpoint_id: str
+    """The checkpoint that holds the context; empty if nothing is stored."""
+    window: str = ""
+    """What the ids of exchanges begin with that are in the context and not in the checkpoint; empty if none are."""
 
 
 class Ledger:
@@ -75,9 +89,14 @@ class Ledger:
         Raises:
             ContextSchemaError: It is damaged, or of a newer version.
         """
+        return (await self.snapshot(participant)).context
+
+    async def snapshot(self, participant: Participant) -> Snapshot:
+        """Return a participant's context as stored, and where that is; errors are those of `read`."""
         if self._owns_store:
-            return participant.context or empty()
-        return _loaded(participant, (await self._head(participant)).value)
+            return Snapshot(participant.context or empty(), participant.checkpoint_id)
+        head = await self._head(participant)
+        return Snapshot(_loaded(participant, head.value), head.checkpoint_id or "")
 
     async def with_identities(
         self, participant: Participant, context: ParticipantContext
@@ -105,14 +124,16 @@ class Ledger:
                 raise
             return await self.with_identities(participant, now)
 
+    async def checkpoints(self, participant: Participant) -> list[Kept]:
+        """Return the checkpoints of a participant that are kept, oldest first; errors are those of `read`."""
+        with _readable(participant):
+            found = await self._store.checkpoints(participant.id)
+        with _naming(participant):
+            return [kept(each) for each in found]
+
     async def _head(self, participant: Participant, channel: Channel = "context") -> Head:
-        try:
+        with _readable(participant):
             return await self._store.head(participant.id, channel)
-        except (ValueError, NotImplementedError) as error:
-            raise ContextSchemaError(
-                f"participant {participant.id!r}: what is stored cannot be read ({error}); "
-                "open the store with the key that it was written with, or clear the participant"
-            ) from error
 
     async def commit(
         self,
@@ -159,8 +180,6 @@ class Ledger:
                         changed = _loaded(participant, (await self._head(participant)).value)
             if changed is None:
                 return
-            if self._owns_store:
-                participant.context = changed
             participant.commits += 1
         if participant.commits % _COMMITS_BETWEEN_PRUNINGS == 1:
             self._participants.start(self._prune(participant.id), "prune a thread")
@@ -188,7 +207,10 @@ class Ledger:
             durable = copy(self._durable)
             durable.checkpointer = saver
             values = {"context": operations}
-            await durable.aupdate_state(thread(participant.id), values, as_node=node)
+            written = await durable.aupdate_state(thread(participant.id), values, as_node=node)
+            if self._owns_store:
+                participant.context = changed
+                participant.checkpoint_id = written["configurable"]["checkpoint_id"]
             return changed
 
     async def _archive(
@@ -295,4 +317,16 @@ def _naming(participant: Participant) -> Iterator[None]:
         raise ContextSchemaError(f"participant {participant.id!r}: {error}") from None
 
 
-__all__ = ["Ledger"]
+@contextmanager
+def _readable(participant: Participant) -> Iterator[None]:
+    """Let an error about what is encrypted otherwise say of whom it is, and what helps."""
+    try:
+        yield
+    except (ValueError, NotImplementedError) as error:
+        raise ContextSchemaError(
+            f"participant {participant.id!r}: what is stored cannot be read ({error}); "
+            "open the store with the key that it was written with, or clear the participant"
+        ) from error
+
+
+__all__ = ["Ledger", "Snapshot"]

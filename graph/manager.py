@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Protocol, Self
@@ -15,7 +16,8 @@ from langchain_core.language_models import BaseChatModel
 
 from xr_ai_conversation.graph.build import NodeName, live_graph, new_id, system_clock, whole_graph
 from xr_ai_conversation.graph.compactor import Compactor
-from xr_ai_conversation.graph.ledger import Ledger
+from xr_ai_conversation.graph.history import Commit, Kept, commits
+from xr_ai_conversation.graph.ledger import Ledger, Snapshot
 from xr_ai_conversation.graph.participants import LONGEST_ID, Participant, Participants
 from xr_ai_conversation.graph.stores import Saver
 from xr_ai_conversation.graph.tasks import unbroken
@@ -33,7 +35,7 @@ from xr_ai_conversation.state.operations import (
     repeated,
     update,
 )
-from xr_ai_conversation.state.prompt import blocks
+from xr_ai_conversation.state.prompt import blocks, context_message, digest
 from xr_ai_conversation.state.render import ContextBlock
 from xr_ai_conversation.state.text import clean, visible
 from xr_ai_conversation.state.times import from_microseconds, stamp
@@ -59,6 +61,20 @@ class CompletedExchange(Protocol):
     @property
     def turn_id(self) -> str | None:
         """The id of its turn, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that a conversation answers."""
+
+    participant_id: str
+    request: str
+    """Cleaned."""
+    turn_id: str | None
+    time: datetime
+    """When it was said; its exchange is recorded as of then."""
+    told: datetime
+    """The current time that the model is told, with its zone."""
 
 
 class BaseContextManager:
@@ -160,15 +176,39 @@ class BaseContextManager:
 
         Args and errors are those of `blocks`.
         """
+        return (await self.read(participant_id)).context
+
+    async def read(self, participant_id: str) -> Snapshot:
+        """Return a participant's context as it is now, and where it is stored; args and errors are those of `blocks`."""
         with self._participants.using(participant_id) as participant:
             if self._closed:
-                return empty()
+                return Snapshot(empty(), "")
             await self._ledger.forget_idle(participant, self._since())
             epoch = participant.epoch
-            context = await self._ledger.read(participant)
+            found = await self._ledger.snapshot(participant)
             if not participant.touched and epoch == participant.epoch:
-                self._look_after(participant, context)
-            return context
+                self._look_after(participant, found.context)
+            return found
+
+    async def checkpoints(self, participant_id: str) -> list[Kept]:
+        """Return a participant's checkpoints that are kept, oldest first; args and errors are those of `blocks`."""
+        with self._participants.using(participant_id) as participant:
+            return [] if self._closed else await self._ledger.checkpoints(participant)
+
+    async def history(self, participant_id: str) -> list[Commit]:
+        """Return what each commit changed, oldest first, as far back as checkpoints are kept.
+
+        Args:
+            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+
+        Returns:
+            Empty if nothing is known, and after `close`.
+
+        Raises:
+            ContextSchemaError: What is stored is damaged, or of a newer version.
+            ValueError: The id cannot be.
+        """
+        return commits(await self.checkpoints(participant_id), self.budgets)
 
     async def record_exchange(
         self,
@@ -228,6 +268,32 @@ class BaseContextManager:
         exchange = self._exchange(request, response, turn_id, timestamp)
         await self._commit(participant_id, "record", record({**exchange, "interrupted": True}))
 
+    async def record_answer(
+        self, asked: Asked, response: str, seen: Snapshot | None, *, interrupted: bool = False
+    ) -> None:
+        """Record an answer of a conversation with what it was made from; else as `record_exchange`.
+
+        Args:
+            asked: What was asked.
+            response: What was answered; of an interrupted one, as much as had been given out.
+            seen: What the answer was made from; None if it was cut short before that was read.
+            interrupted: It was cut short.
+        """
+        exchange = self._exchange(asked.request, response, asked.turn_id, asked.time)
+        if interrupted:
+            exchange["interrupted"] = True
+        if seen:
+            shown = blocks(seen.context, self.budgets)
+            exchange["basis"] = {
+                "checkpoint": seen.checkpoint_id,
+                "digest": digest(context_message(shown, asked.told)),
+            }
+            if (told := stamp(asked.told)) != exchange["time"]:
+                exchange["basis"]["told"] = told
+            if seen.window:
+                exchange["basis"]["window"] = seen.window
+        await self._commit(asked.participant_id, "record", record(exchange, asked.turn_id))
+
     async def update(
         self, participant_id: str, topic: str, text: str, *, timestamp: datetime | None = None
     ) -> None:
@@ -271,21 +337,26 @@ class BaseContextManager:
 
     async def with_history(
         self, participant_id: str, exchanges: Sequence[CompletedExchange]
-    ) -> tuple[ParticipantContext, asyncio.Task[None] | None]:
-        """Return a participant's context with a router's window in it, and the task that commits what is new of that.
+    ) -> tuple[Snapshot, asyncio.Task[None] | None]:
+        """Return a snapshot of a participant's context with a router's window in it, and the task that commits what is new of that.
 
         An answer need not wait for the commit; whoever records it awaits the task before. None if nothing is new.
         Args and errors are those of `reconcile`.
         """
-        window = [past for exchange in exchanges if (past := self._past(exchange))]
+        ids = f"{new_id()}."
+        window = [
+            past
+            for number, exchange in enumerate(exchanges)
+            if (past := self._past(exchange, f"{ids}{number}"))
+        ]
         operation: Reconcile = {"op": "reconcile", "window": window, "now": self._stamp(None)}
-        context = await self.snapshot(participant_id)
+        found = await self.read(participant_id)
         if self._closed or not window:
-            return context, None
+            return found, None
         with self._participants.using(participant_id) as participant:
-            context = await self._ledger.with_identities(participant, context)
+            context = await self._ledger.with_identities(participant, found.context)
         if (known := fold(context, [operation])) == context:
-            return context, None
+            return replace(found, context=context), None
         if again := repeated(context, operation):
             _LOG.warning(
                 "participant %r: %d exchanges of a history window were recorded before and are recorded again; "
@@ -294,7 +365,8 @@ class BaseContextManager:
                 again,
             )
         commit = self._commit(participant_id, "record", operation)
-        return known, self._participants.start(commit, "commit of a history window")
+        task = self._participants.start(commit, "commit of a history window")
+        return replace(found, context=known, window=ids), task
 
     async def settled(self, participant_id: str | None = None) -> None:
         """Return when no compaction is running or due now.
@@ -406,7 +478,7 @@ class BaseContextManager:
             "response": clean(response),
         }
 
-    def _past(self, exchange: CompletedExchange) -> PastExchange | None:
+    def _past(self, exchange: CompletedExchange, entry_id: str) -> PastExchange | None:
         """Return an exchange of a window as it is to be committed; None if it has no response."""
         if exchange.response is None or not visible(exchange.response):
             return None
@@ -419,12 +491,16 @@ class BaseContextManager:
         )
         name = identity(words["request"], words["response"], exchange.turn_id)
         past: PastExchange = {
-            "id": words["id"],
+            "id": entry_id,
             "request": words["request"],
             "response": words["response"],
             "identity": name,
         }
-        return past if time is None else {**past, "time": words["time"]}
+        if time is not None:
+            past["time"] = words["time"]
+        if exchange.turn_id:
+            past["turn_id"] = exchange.turn_id
+        return past
 
 
-__all__ = ["LONGEST_ID", "BaseContextManager", "CompletedExchange"]
+__all__ = ["LONGEST_ID", "Asked", "BaseContextManager", "CompletedExchange"]

@@ -29,6 +29,8 @@ class Participant:
     """Held for the length of a commit, never across a model call."""
     context: ParticipantContext | None = None
     """The context, where the manager owns the store; None if it is empty, or the store is to be read."""
+    checkpoint_id: str = ""
+    """The checkpoint that holds it; empty if there is none."""
     archive: Archive | None = None
     """The archive as it was read last; it may have grown since, or the participant may have been cleared."""
     users: int = 0
@@ -53,6 +55,7 @@ class Participant:
     def reset(self) -> None:
         """Forget what was known of the participant."""
         self.context = None
+        self.checkpoint_id = ""
         self.archive = None
         self.touched = False
         self.failed.clear()

@@ -14,12 +14,13 @@ from langgraph.types import StreamWriter
 
 from xr_ai_conversation.nodes.message import finish_of, text_of
 from xr_ai_conversation.state.budgets import Budgets
-from xr_ai_conversation.state.context import ParticipantContext, load
+from xr_ai_conversation.state.context import load
+from xr_ai_conversation.state.manifest import manifest, outline
 from xr_ai_conversation.state.participant import ParticipantState
-from xr_ai_conversation.state.prompt import blocks, context_message
+from xr_ai_conversation.state.prompt import PromptView, context_message, prompt_view
 from xr_ai_conversation.state.reasoning import Speech
 from xr_ai_conversation.state.reply import cut_off
-from xr_ai_conversation.state.times import stamp
+from xr_ai_conversation.state.times import instant, stamp
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,21 +33,18 @@ class EmptyAnswerError(RuntimeError):
     """The model ended without a text that could be spoken; nothing was recorded."""
 
 
-def answer_messages(
-    system: str, context: ParticipantContext, budgets: Budgets, request: str, now: datetime
-) -> list[BaseMessage]:
+def answer_messages(system: str, seen: PromptView, request: str, now: datetime) -> list[BaseMessage]:
     """Return the three messages of an answer request: system, context and request.
 
     Args:
         system: The system prompt and the application's instructions; no clock is in it.
-        context: What is remembered of the participant.
-        budgets: Of the sections.
+        seen: What is shown of the participant's context.
         request: What the participant says now; it is never cut.
         now: The current time, with its zone; it ends the context message.
     """
     return [
         SystemMessage(system),
-        HumanMessage(context_message(blocks(context, budgets), now)),
+        HumanMessage(context_message(seen.blocks, now)),
         HumanMessage(request),
     ]
 
@@ -57,7 +55,8 @@ def answer_node(
     """Return the node that answers `request`.
 
     It writes each piece of the answer to the custom stream, from the first visible character on and without
-    reasoning, and returns the whole as `reply`.
+    reasoning, and returns the whole as `reply`, with the manifest of what it was made from. The current time that it
+    tells is `asked`, where that is given.
 
     Args:
         llm: Any chat model.
@@ -67,12 +66,15 @@ def answer_node(
     """
 
     async def answer(state: ParticipantState, writer: StreamWriter) -> ParticipantState:
-        now = clock()
+        now = instant(state["asked"]) if "asked" in state else clock()
         request = state["request"]
-        messages = answer_messages(system, load(state.get("context")), budgets, request, now)
+        context = load(state.get("context"))
+        seen = prompt_view(context, budgets)
+        told = manifest(context, budgets, seen, now)
+        messages = answer_messages(system, seen, request, now)
         speech, said, finish = Speech(), list[str](), ""
         try:
-            async for chunk in llm.astream(messages):
+            async for chunk in llm.astream(messages, {"metadata": outline(told)}):
                 finish = finish_of(chunk) or finish
                 if text := speech.feed(text_of(chunk)):
                     said.append(text)
@@ -89,7 +91,7 @@ def answer_node(
             _LOG.warning(
                 "an answer of %d characters was cut off by the model (%s)", len("".join(said)), finish
             )
-        return {"request": request, "reply": "".join(said), "asked": stamp(now)}
+        return {"request": request, "reply": "".join(said), "asked": stamp(now), "manifest": told}
 
     return answer
 

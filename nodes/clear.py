@@ -9,7 +9,7 @@ from xr_ai_conversation.state.participant import LiveState, ParticipantState
 
 async def clear(_: ParticipantState) -> LiveState:
     """Return the operation that empties the context, and an empty reply."""
-    return {"context": [{"op": "clear"}], "reply": ""}
+    return {"context": [{"op": "clear"}], "reply": "", "manifest": None}
 
 
 __all__ = ["clear"]

@@ -27,6 +27,20 @@ def _whole(identities: str) -> str:
     return identities
 
 
+@with_config(_STRICT)
+class Basis(TypedDict):
+    """What an answer was made from, so that its request can be made again."""
+
+    checkpoint: str
+    """Id of the checkpoint whose context was shown; empty if nothing was stored."""
+    told: NotRequired[Time]
+    """The current time in the request; absent if it is the recorded time of the exchange."""
+    window: NotRequired[str]
+    """What the ids of exchanges begin with that were shown too, from a router's history; absent if none were."""
+    digest: str
+    """`prompt.digest` of the context message."""
+
+
 @final
 @with_config(_STRICT)
 class Exchange(TypedDict):
@@ -39,6 +53,10 @@ class Exchange(TypedDict):
     response: str
     interrupted: NotRequired[bool]
     """The answer was cut short by the participant; absent if it was not."""
+    turn_id: NotRequired[str]
+    """The id of its turn; absent if there is none, or it is too long to be kept."""
+    basis: NotRequired[Basis]
+    """Absent if no conversation here gave the answer."""
 
 
 @final
@@ -252,6 +270,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "Archive",
     "Archived",
+    "Basis",
     "ContextSchemaError",
     "Entry",
     "Exchange",

@@ -34,8 +34,11 @@ from xr_ai_conversation.state.identity import (
     unpacked,
     words,
 )
-from xr_ai_conversation.state.text import clean, visible
+from xr_ai_conversation.state.text import clean, size, visible
 from xr_ai_conversation.state.times import instant
+
+LONGEST_TURN = 128
+"""UTF-8 bytes of the longest turn id that is kept with its exchange."""
 
 
 class Record(TypedDict):
@@ -57,6 +60,8 @@ class PastExchange(TypedDict):
     identity: str
     time: NotRequired[str]
     """Recorded time, where the router has one."""
+    turn_id: NotRequired[str]
+    """The id of its turn, where the router has one."""
 
 
 class Reconcile(TypedDict):
@@ -117,11 +122,18 @@ Operation: TypeAlias = Record | Reconcile | Append | Replace | Compact | MoveIde
 def record(entry: Exchange, turn_id: str | None = None) -> Record:
     """Return the operation that records an exchange, cleaned, of the given turn if it has a turn id."""
     request, response = clean(entry["request"]), clean(entry["response"])
+    cleaned: Exchange = {**entry, "request": request, "response": response}
     return {
         "op": "record",
-        "exchanges": [{**entry, "request": request, "response": response}],
+        "exchanges": [with_turn(cleaned, turn_id)],
         "identities": ["" if entry.get("interrupted") else identity(request, response, turn_id)],
     }
+
+
+def with_turn(entry: Exchange, turn_id: str | None) -> Exchange:
+    """Return an exchange with the id of its turn, by which it is found again; one that is very long is left out."""
+    kept = clean(turn_id or "")
+    return {**entry, "turn_id": kept} if kept and size(kept) <= LONGEST_TURN else entry
 
 
 def update(budgets: Budgets, entry_id: str, time: str, topic: str, text: str) -> Append | Replace:
@@ -264,9 +276,8 @@ def _additions(context: ParticipantContext, operation: Reconcile) -> Record:
     exchanges: list[Exchange] = []
     for past in window[first:]:
         time = past.get("time", time)
-        exchanges.append(
-            Exchange(id=past["id"], time=time, request=past["request"], response=past["response"])
-        )
+        words = Exchange(id=past["id"], time=time, request=past["request"], response=past["response"])
+        exchanges.append(with_turn(words, past.get("turn_id")))
     return {
         "op": "record",
         "exchanges": exchanges,
@@ -331,6 +342,7 @@ def _with_section(context: ParticipantContext, topic: str | None, changed: Secti
 
 
 __all__ = [
+    "LONGEST_TURN",
     "Append",
     "Clear",
     "Compact",
@@ -346,4 +358,5 @@ __all__ = [
     "record",
     "repeated",
     "update",
+    "with_turn",
 ]

@@ -10,6 +10,7 @@ from langgraph.channels import UntrackedValue
 from typing_extensions import TypedDict
 
 from xr_ai_conversation.state.context import ParticipantContext
+from xr_ai_conversation.state.manifest import Manifest
 from xr_ai_conversation.state.operations import Operation, fold
 
 
@@ -34,7 +35,7 @@ class ConversationOutput(TypedDict, total=False):
 
 
 class ParticipantState(ConversationInput, ConversationOutput, total=False):
-    """The state of a participant's thread; only the context is stored."""
+    """The state of a participant's thread; only the context and the manifest are stored."""
 
     context: Annotated[ParticipantContext, fold]
     """Nodes read it as it is, and write operations, which are folded in."""
@@ -44,6 +45,8 @@ class ParticipantState(ConversationInput, ConversationOutput, total=False):
     """While a section is compacted: id of the last entry to take; empty when it is done."""
     rejected: Annotated[str, UntrackedValue]
     """Why a compaction request changed nothing; empty if it did."""
+    manifest: Manifest | None
+    """What the last answer was made from, in ids and sizes; it is stored beside the context, and replaced with each."""
 
 
 class LiveState(ConversationInput, ConversationOutput, total=False):
@@ -53,6 +56,7 @@ class LiveState(ConversationInput, ConversationOutput, total=False):
     until: str
     rejected: str
     asked: str
+    manifest: Manifest | None
 
 
 __all__ = ["ConversationInput", "ConversationOutput", "LiveState", "ParticipantState"]

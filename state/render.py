@@ -34,8 +34,13 @@ class SectionView:
     """The uncompacted entries shown, oldest first."""
     left_out: int
     """How many of the oldest uncompacted entries are not shown."""
-    clipped: int
-    """How many of the shown entries are cut."""
+    cut: tuple[str, ...]
+    """Ids of the shown entries that are cut."""
+
+    @property
+    def clipped(self) -> int:
+        """Return how many of the shown entries are cut."""
+        return len(self.cut)
 
     @property
     def size(self) -> int:
@@ -147,7 +152,8 @@ def view(found: Section, topic: str | None, budget: int) -> SectionView:
         ContextBlock(text, instant(entry["time"]))
         for text, entry in zip(texts[first:], found["entries"][first:], strict=True)
     )
-    return SectionView(head, blocks, left_out=first, clipped=sum(number >= first for number in clipped))
+    cut = tuple(entry["id"] for number, entry in enumerate(found["entries"]) if number in clipped)
+    return SectionView(head, blocks, left_out=first, cut=cut[sum(number < first for number in clipped) :])
 
 
 def measure(budget: int) -> int:

@@ -226,7 +226,7 @@ async def test_a_clear_while_an_archive_is_read_is_no_error() -> None:
         await other.clear("p")
         release.set()
         seen, commit = await window
-        assert [entry["request"] for entry in seen["dialogue"]["entries"] if "request" in entry] == [
+        assert [entry["request"] for entry in seen.context["dialogue"]["entries"] if "request" in entry] == [
             f"<{number}>" for number in range(20)
         ]
         assert commit is not None

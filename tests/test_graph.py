@@ -46,7 +46,7 @@ async def test_a_run_with_a_request_answers_and_records(open_saver: OpenSaver, c
         state = await graph.aget_state(P)
         assert state.next == ()
         assert json.loads(json.dumps(state.values)) == state.values
-        assert list(state.values) == ["context"]
+        assert list(state.values) == ["context", "manifest"]
 
 
 async def test_a_run_with_a_topic_takes_an_update_in(clock: Clock) -> None:

@@ -29,6 +29,8 @@ def sample() -> Json:
     budgets = Budgets.of(summary_topics=["scene"], incremental_topics=["notes"])
     interrupted = exchange(2, SECRET, SECRET)
     interrupted["interrupted"] = True
+    answered = exchange(3, SECRET, SECRET)
+    answered["basis"] = {"checkpoint": SECRET, "told": at(1), "window": SECRET, "digest": SECRET}
     context = fold(
         told_nothing(),
         [
@@ -41,7 +43,7 @@ def sample() -> Json:
         ],
     )
     _, leave = archive(context, "a1")
-    context = fold(context, [leave, record(exchange(3, SECRET, SECRET), "t3")])
+    context = fold(context, [leave, record(answered, "t3")])
     loaded: Json = json.loads(json.dumps(context))
     return loaded
 
@@ -96,7 +98,7 @@ def refusal(stored: object) -> str:
 
 def test_the_sample_is_in_order_and_has_every_kind_of_value() -> None:
     assert load(sample()) == sample()
-    assert len(FIELDS) == 36
+    assert len(FIELDS) == 43
 
 
 @pytest.mark.parametrize("stored", [None, {}])
@@ -108,7 +110,7 @@ def test_nothing_stored_is_an_empty_context(stored: object) -> None:
 def test_a_missing_value_is_refused(place: Place, key: str) -> None:
     stored = sample()
     del at_place(stored, place)[key]
-    if key == "interrupted":
+    if key in ("interrupted", "turn_id", "basis", "told", "window"):
         assert load(stored) == stored
     else:
         assert key in refusal(stored)
@@ -133,7 +135,7 @@ def test_a_value_of_another_kind_is_refused(place: Place, key: str) -> None:
             assert key in refusal(stored)
 
 
-CHECKED = {"time", "start", "end", "identities", "schema_version"}
+CHECKED = {"time", "start", "end", "told", "identities", "schema_version"}
 """Of these not every value of the right type will do."""
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, empty_checkpoint
 
 from xr_ai_conversation.state.context import Archive
 
@@ -55,6 +55,10 @@ class Store:
         if found is None:
             return Head(None, None)
         return Head(found.checkpoint["channel_values"].get(channel), found.checkpoint["id"])
+
+    async def checkpoints(self, participant_id: str) -> list[CheckpointTuple]:
+        """Return the checkpoints of a participant's thread that are kept, oldest first."""
+        return [found async for found in self.saver.alist(thread(participant_id))][::-1]
 
     async def put_archive(self, participant_id: str, archive: Archive, saver: Saver) -> None:
         """Store a participant's archive in the place of the one before.

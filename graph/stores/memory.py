@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 
 from xr_ai_conversation.graph.stores.base import Channel, Head, Saver, Store, namespace
@@ -22,6 +23,10 @@ class MemoryStore(Store):
         if participant_id not in self.saver.storage:
             return Head(None, None)
         return await super().head(participant_id, channel)
+
+    async def checkpoints(self, participant_id: str) -> list[CheckpointTuple]:
+        """Return the checkpoints of a participant's thread that are kept, oldest first."""
+        return await super().checkpoints(participant_id) if participant_id in self.saver.storage else []
 
     async def idle(self, since: datetime) -> list[str]:
         """Return the ids of the threads that have no checkpoint since a time."""

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xr_ai_conversation.graph.build import build_graph
+    from xr_ai_conversation.graph.history import Commit, Explanation, HistoryError
     from xr_ai_conversation.graph.savers import StoreError, open_saver
     from xr_ai_conversation.nodes.answer import EmptyAnswerError
+    from xr_ai_conversation.state.changes import Change
     from xr_ai_conversation.state.compaction import CompactionPrompts
     from xr_ai_conversation.state.context import ContextSchemaError
     from xr_ai_conversation.state.render import ContextBlock
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from xr_ai_conversation.xr.host import ConversationContextUpdate
 
 _HOMES = {
+    "Change": "state.changes",
+    "Commit": "graph.history",
     "CompactionPrompts": "state.compaction",
     "ContextBlock": "state.render",
     "ContextManager": "xr.context",
@@ -26,6 +30,8 @@ _HOMES = {
     "Conversation": "xr.conversation",
     "ConversationContextUpdate": "xr.host",
     "EmptyAnswerError": "nodes.answer",
+    "Explanation": "graph.history",
+    "HistoryError": "graph.history",
     "StoreError": "graph.savers",
     "build_graph": "graph.build",
     "open_saver": "graph.savers",
@@ -45,6 +51,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Change",
+    "Commit",
     "CompactionPrompts",
     "ContextBlock",
     "ContextManager",
@@ -52,6 +60,8 @@ __all__ = [
     "Conversation",
     "ConversationContextUpdate",
     "EmptyAnswerError",
+    "Explanation",
+    "HistoryError",
     "StoreError",
     "build_graph",
     "open_saver",

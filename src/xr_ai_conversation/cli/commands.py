@@ -185,6 +185,7 @@ def prompt(request: str, **options: Any) -> None:  # Any: as click parsed them
     from xr_ai_conversation.graph.build import system_clock
     from xr_ai_conversation.graph.system import system_text
     from xr_ai_conversation.nodes.answer import answer_messages
+    from xr_ai_conversation.state.prompt import prompt_view
     from xr_ai_conversation.state.text import clean, visible
 
     settings = Settings(**options)
@@ -193,13 +194,8 @@ def prompt(request: str, **options: Any) -> None:  # Any: as click parsed them
         raise click.UsageError("REQUEST must not be blank.")
     with explained(settings.database):
         context = asyncio.run(look_up(settings.database, settings.participant))
-    messages = answer_messages(
-        system_text(None, settings.instructions),
-        context,
-        settings.budgets(context),
-        clean(request),
-        system_clock(),
-    )
+    seen = prompt_view(context, settings.budgets(context))
+    messages = answer_messages(system_text(None, settings.instructions), seen, clean(request), system_clock())
     show_messages(Console(highlight=False), messages)
 
 

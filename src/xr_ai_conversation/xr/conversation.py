@@ -9,13 +9,12 @@ import logging
 from collections.abc import Awaitable
 from contextlib import aclosing
 from contextvars import copy_context
-from dataclasses import dataclass
-from datetime import datetime
 
 from langchain_core.language_models import BaseChatModel
 
 from xr_ai_conversation.graph.conversation import BaseConversation
-from xr_ai_conversation.graph.manager import BaseContextManager
+from xr_ai_conversation.graph.ledger import Snapshot
+from xr_ai_conversation.graph.manager import Asked, BaseContextManager
 from xr_ai_conversation.graph.tasks import drained, ended, unbroken
 from xr_ai_conversation.state.times import from_microseconds
 from xr_ai_conversation.xr.host import (
@@ -119,9 +118,12 @@ class Conversation(BaseConversation):
             raise RuntimeError(
                 "answer needs the runtime and output_topic of the constructor; stream does without"
             )
-        asked = _Asked(turn, self._accepted(turn.text), self._time(turn))
+        request = self._accepted(turn.text)
+        now = self._context.clock()
+        time = now if turn.timestamp_us is None else from_microseconds(turn.timestamp_us)
+        asked = Asked(turn.participant_id, request, turn.turn_id, time=time, told=now)
         response = Response(self._runtime, self._output_topic, turn, _route(turn), started)
-        return await drained(self._respond(asked, response), f"answer to turn {turn.turn_id}")
+        return await drained(self._respond(turn, asked, response), f"answer to turn {turn.turn_id}")
 
     async def release(self, participant_id: str) -> None:
         """Lose the participant's focus, which changes nothing of what is remembered."""
@@ -129,27 +131,25 @@ class Conversation(BaseConversation):
     async def participant_left(self, participant_id: str) -> None:
         """Let a participant go; the context stays, since others may share it: `ContextManager.clear` forgets it."""
 
-    def _time(self, turn: AgentTurn) -> datetime:
-        return self._context.clock() if turn.timestamp_us is None else from_microseconds(turn.timestamp_us)
-
-    async def _respond(self, asked: _Asked, response: Response) -> DestinationResult:
-        turn, history = asked.turn, None
+    async def _respond(self, turn: AgentTurn, asked: Asked, response: Response) -> DestinationResult:
+        seen = history = None
         try:
-            context, history = await self._context.with_history(turn.participant_id, turn.exchanges)
-            async with aclosing(self._pieces(context, asked.request)) as pieces:
+            seen, history = await self._context.with_history(turn.participant_id, turn.exchanges)
+            async with aclosing(self._pieces(asked, seen)) as pieces:
                 async for piece in pieces:
                     await response.say(piece)
         except BaseException as error:
             interrupted = isinstance(error, asyncio.CancelledError)
-            broken = self._break_off(asked, response, history, interrupted=interrupted)
+            broken = self._break_off(asked, response, seen, history, interrupted=interrupted)
             await unbroken(broken, "end of a broken answer", copy_context())
             raise
-        completed = self._complete(asked, response, history)
-        return await unbroken(completed, "end of an answer", copy_context())
+        await unbroken(self._complete(asked, response, seen, history), "end of an answer", copy_context())
+        said = "".join(response.said)
+        return DestinationResult(AgentExchange(asked.request, said, turn.timestamp_us, turn.turn_id))
 
     async def _complete(
-        self, asked: _Asked, response: Response, history: asyncio.Task[None] | None
-    ) -> DestinationResult:
+        self, asked: Asked, response: Response, seen: Snapshot, history: asyncio.Task[None] | None
+    ) -> None:
         try:
             await response.end()
         finally:
@@ -158,43 +158,31 @@ class Conversation(BaseConversation):
                 history.exception()  # it is known, also where the end could not be published
         if history:
             history.result()
-        turn, said = asked.turn, "".join(response.said)
-        await self._context.record_exchange(
-            turn.participant_id, asked.request, said, turn_id=turn.turn_id, timestamp=asked.time
-        )
-        return DestinationResult(AgentExchange(asked.request, said, turn.timestamp_us, turn.turn_id))
+        await self._context.record_answer(asked, "".join(response.said), seen)
 
     async def _break_off(
-        self, asked: _Asked, response: Response, history: asyncio.Task[None] | None, *, interrupted: bool
+        self,
+        asked: Asked,
+        response: Response,
+        seen: Snapshot | None,
+        history: asyncio.Task[None] | None,
+        *,
+        interrupted: bool,
     ) -> None:
         """End what was begun; what goes wrong here must not hide why the answer was broken off."""
-        turn = asked.turn
         rest: list[Awaitable[None]] = [response.end()]
         if history:
             rest.append(history)
         if interrupted:
-            rest.append(
-                self._interrupted(turn.participant_id, asked.request, response.said, turn.turn_id, asked.time)
-            )
+            rest.append(self._interrupted(asked, response.said, seen))
         for outcome in [await attempt(work) for work in rest]:
             if isinstance(outcome, Failure):
                 _LOG.warning(
                     "turn %r of participant %r: the end of a broken answer failed with %s",
-                    turn.turn_id,
-                    turn.participant_id,
+                    asked.turn_id,
+                    asked.participant_id,
                     type(outcome.error).__name__,
                 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A turn that was taken in."""
-
-    turn: AgentTurn
-    request: str
-    """Its text, cleaned."""
-    time: datetime
-    """When it was said, with a zone."""
 
 
 def _route(turn: AgentTurn) -> str:

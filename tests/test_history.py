@@ -1,0 +1,313 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""What the past tells: the messages that an answer was made from, and what each commit changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from conftest import OpenSaver
+from fakes.chat import Piece, ScriptedModel, replies, says, texts
+from fakes.clock import Clock
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from test_xr_conversation import ASKED_US, Speaker, Stage, gone, turn
+
+from xr_ai_conversation import ContextManager, Conversation, HistoryError, build_graph
+from xr_ai_conversation.xr import AgentExchange
+
+
+class Talker:
+    """A model that answers a request when it is told to; others may be answered meanwhile."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, asyncio.Event] = {}
+        self.told: dict[str, asyncio.Event] = {}
+        self.model = ScriptedModel(script=self._script)
+
+    async def _script(self, messages: list[BaseMessage]) -> AsyncIterator[Piece]:
+        request = texts(messages)[2]
+        if request in self.asked:
+            self.asked[request].set()
+            await self.told[request].wait()
+        yield f"Answer to {request}"
+
+    def hold(self, request: str) -> None:
+        """Let an answer wait."""
+        self.asked[request], self.told[request] = asyncio.Event(), asyncio.Event()
+
+
+def manager(clock: Clock, saver: Any = None, **options: Any) -> ContextManager:
+    summaries = ScriptedModel(script=says("They spoke."))
+    options = {"incremental_context_topics": ["notes"], "summary_context_topics": ["camera"], **options}
+    return ContextManager(summaries, clock=clock, checkpointer=saver, **options)
+
+
+async def answer(talk: Conversation, text: str, turn_id: str | None = None) -> None:
+    async for _ in talk.stream("p", text, turn_id=turn_id):
+        pass
+
+
+async def explains_all(talk: Conversation, model: ScriptedModel) -> None:
+    """Check of each request of a model, whose text is the id of its turn, that it is explained as it was sent."""
+    for sent in model.requests:
+        told = await talk.explain("p", texts(sent)[2])
+        assert texts(told.messages) == texts(sent)
+        assert [message.type for message in told.messages] == ["system", "human", "human"]
+        assert told.exact
+        assert told.manifest["bytes"] == len(texts(sent)[1].encode())
+
+
+# explain
+
+
+async def test_what_was_sent_is_told_of_every_turn_of_a_long_session(
+    open_saver: OpenSaver, clock: Clock
+) -> None:
+    model = ScriptedModel(script=replies(lambda messages: f"{texts(messages)[2]} " * 90))
+    async with open_saver() as saver, manager(clock, saver) as context:
+        talk = Conversation(model, context=context, instructions="Be brief.")
+        for number in range(25):
+            await context.update("p", "notes", f"note {number} " * 40)
+            await context.update("p", "camera", f"view {number}")
+            await answer(talk, f"t{number}", f"t{number}")
+            clock.move(minutes=7)
+        await context.settled()
+        assert (await context.snapshot("p"))["dialogue"]["summary"]
+        await explains_all(talk, model)
+    async with open_saver() as saver, manager(clock, saver) as context:
+        again = Conversation(ScriptedModel(), context=context, instructions="Be brief.")
+        await explains_all(again, model)
+
+
+@pytest.mark.parametrize("owned", [True, False])
+async def test_an_answer_is_explained_by_what_it_saw_not_by_what_came_before_its_record(
+    owned: bool, clock: Clock
+) -> None:
+    talker = Talker()
+    async with manager(clock, None if owned else InMemorySaver()) as context:
+        talk = Conversation(talker.model, context=context)
+        await answer(talk, "first", "first")
+        talker.hold("slow")
+        slow = asyncio.create_task(answer(talk, "slow", "slow"))
+        await talker.asked["slow"].wait()
+        await context.update("p", "notes", "This came too late.")
+        await answer(talk, "quick", "quick")
+        clock.move(minutes=1)
+        talker.told["slow"].set()
+        await slow
+        await explains_all(talk, talker.model)
+        told = await talk.explain("p", "slow")
+    assert "too late" not in texts(told.messages)[1] and "quick" not in texts(told.messages)[1]
+
+
+async def test_a_routed_answer_tells_the_current_time_and_is_recorded_as_of_its_turn(clock: Clock) -> None:
+    async with Stage(says("Yes."), clock) as stage:
+        clock.move(minutes=3)
+        await stage.answer(turn("t", timestamp_us=ASKED_US))
+        clock.move(minutes=3)
+        await explains_all(stage.talk, stage.model)
+        told = await stage.talk.explain("p", "t")
+    assert texts(told.messages)[1] == "Current time: Monday 2026-03-02 14:03:00 +01:00"
+
+
+async def test_an_answer_is_explained_with_the_history_that_it_saw_before_that_was_stored(
+    clock: Clock,
+) -> None:
+    speaker = Speaker("Yes.")
+    window = [
+        AgentExchange("one", "1", timestamp_us=ASKED_US - 3),
+        AgentExchange("two", "2", timestamp_us=ASKED_US - 3),
+        AgentExchange("none", None),
+        AgentExchange("three", "3", turn_id="earlier"),
+    ]
+    async with Stage(speaker.model, clock) as stage:
+        await stage.context.record_exchange("p", "before", "0")
+        answering = stage.answer(turn("t", exchanges=window))
+        await speaker.waiting.wait()
+        await stage.context.record_exchange("p", "meanwhile", "4")
+        speaker.tell(2)
+        await answering
+        assert "three" in texts(speaker.model.requests[0])[1]
+        await explains_all(stage.talk, speaker.model)
+        with pytest.raises(HistoryError, match=r"turn 'earlier' .* another agent, or comes from a router's"):
+            await stage.talk.explain("p", "earlier")
+
+
+async def test_an_interrupted_answer_is_explained_too(clock: Clock) -> None:
+    speaker = Speaker("It ", "is")
+    async with Stage(speaker.model, clock, record_interrupted=True) as stage:
+        await stage.context.record_exchange("p", "before", "0")
+        answering = asyncio.create_task(stage.talk.answer(turn("t")))
+        speaker.tell()
+        await stage.voice.heard(1)
+        answering.cancel()
+        assert isinstance(await gone(answering), asyncio.CancelledError)
+        await explains_all(stage.talk, speaker.model)
+
+
+async def test_a_turn_is_named_by_its_id_by_its_exchanges_id_or_by_how_long_ago_it_was(clock: Clock) -> None:
+    async with manager(clock) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        for number in range(3):
+            await answer(talk, f"q{number}", f"turn \ud83d {number}")
+            clock.move(minutes=1)
+        newest = await talk.explain("p")
+        assert (newest.turn_id, texts(newest.messages)[2]) == ("turn \ufffd 2", "q2")
+        assert await talk.explain("p", "turn \ufffd 2") == newest
+        assert await talk.explain("p", newest.entry_id) == newest == await talk.explain("p", -1)
+        assert texts((await talk.explain("p", -3)).messages)[2] == "q0"
+        for missing in (-4, "q2"):
+            with pytest.raises(
+                HistoryError, match=rf"turn {missing!r} of participant 'p' is in no checkpoint"
+            ):
+                await talk.explain("p", missing)
+        with pytest.raises(ValueError, match="turn must be an id or a negative number"):
+            await talk.explain("p", 0)
+        with pytest.raises(TypeError, match="turn must be an id or a negative number, got NoneType"):
+            await talk.explain("p", None)  # type: ignore[arg-type]
+
+
+async def test_a_turn_id_that_is_very_long_is_not_kept(clock: Clock) -> None:
+    async with manager(clock) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        await answer(talk, "q", "t" * 10_000)
+        assert (await talk.explain("p")).turn_id is None
+        assert len(str(await context.snapshot("p"))) < 1_000
+
+
+async def test_what_is_no_longer_kept_is_said_in_a_sentence(open_saver: OpenSaver, clock: Clock) -> None:
+    async with open_saver() as saver, manager(clock, saver, history=1) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        for number in range(11):  # every tenth commit prunes
+            await answer(talk, f"q{number}", f"t{number}")
+        await context.close()
+    async with open_saver() as saver, manager(clock, saver) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        with pytest.raises(HistoryError) as caught:
+            await talk.explain("p", "t9")
+        assert str(caught.value) == (
+            "turn 't9' of participant 'p' was answered from a checkpoint that is no longer kept; history of the "
+            "ContextManager says how many are, 120 by default, and none after clear"
+        )
+        (oldest,) = await context.history("p")
+        assert (oldest.node, oldest.changes) == ("", ())
+        await context.clear("p")
+        assert await context.history("p") == []
+        with pytest.raises(HistoryError, match="is in no checkpoint that is kept"):
+            await talk.explain("p", "t9")
+
+
+async def test_an_answer_under_other_budgets_is_not_called_exact(clock: Clock) -> None:
+    saver = InMemorySaver()
+    async with manager(clock, saver) as context:
+        await context.update("p", "notes", "n")
+        await answer(Conversation(ScriptedModel(), context=context), "q", "t")
+    async with manager(clock, saver, incremental_context_topics=()) as context:
+        told = await Conversation(ScriptedModel(), context=context).explain("p", "t")
+    assert not told.exact
+    assert "update>" not in texts(told.messages)[1]
+    assert told.manifest["sections"][-1]["why"] == "not_configured"
+
+
+async def test_what_another_agent_answered_is_not_explained(clock: Clock) -> None:
+    async with manager(clock) as context:
+        await context.record_exchange("p", "q", "a", turn_id="t")
+        with pytest.raises(HistoryError, match="turn 't' of participant 'p' was answered by another agent"):
+            await Conversation(ScriptedModel(), context=context).explain("p", "t")
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_turns_of_the_whole_graph_are_explained(durability: Any, clock: Clock) -> None:
+    model = ScriptedModel(
+        script=replies(lambda messages: "S" if "End of the text." in texts(messages)[-1] else "word " * 150)
+    )
+    graph = build_graph(model, clock=clock, incremental_context_topics=["notes"])
+    saver = InMemorySaver()
+    compiled = graph.compile(checkpointer=saver)
+    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
+    for number in range(9):
+        await compiled.ainvoke({"topic": "notes", "text": f"n{number}"}, thread, durability=durability)
+        await compiled.ainvoke({"request": f"q{number}"}, thread, durability=durability)
+        clock.move(minutes=1)
+    sent = [request for request in model.requests if len(request) == 3]
+    async with manager(clock, saver) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        for number, request in enumerate(sent):
+            told = await talk.explain("p", number - len(sent))
+            assert texts(told.messages) == texts(request) and told.exact
+        nodes = {name for commit in await context.history("p") for name in commit.node.split("+")}
+        assert nodes == {"record", "update", "compact"}
+
+
+async def test_the_state_of_the_whole_graph_shows_what_its_last_answer_was_made_from(clock: Clock) -> None:
+    graph = build_graph(ScriptedModel(), clock=clock, incremental_context_topics=["notes"])
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
+    await compiled.ainvoke({"topic": "notes", "text": "n"}, thread)
+    await compiled.ainvoke({"request": "q"}, thread)
+    values = (await compiled.aget_state(thread)).values
+    (note,) = values["context"]["topics"]["notes"]["entries"]
+    assert [found["shown"] for found in values["manifest"]["sections"]] == [[], [note["id"]]]
+    await compiled.ainvoke({"request": "again"}, thread)
+    again = (await compiled.aget_state(thread)).values["manifest"]
+    assert [len(found["shown"]) for found in again["sections"]] == [1, 1]
+    await compiled.ainvoke({"forget": True}, thread)
+    assert (await compiled.aget_state(thread)).values["manifest"] is None
+
+
+# history
+
+
+async def test_history_tells_what_each_commit_changed(open_saver: OpenSaver, clock: Clock) -> None:
+    async with open_saver() as saver, manager(clock, saver) as context:
+        talk = Conversation(ScriptedModel(script=says("word " * 290)), context=context)
+        await context.update("p", "notes", "n")
+        await context.update("p", "camera", "red")
+        await context.update("p", "camera", "blue")
+        await context.reconcile("p", [AgentExchange("old", "o"), AgentExchange("older", "o")])
+        await answer(talk, "q", "t1")
+        await answer(talk, "r", "t2")
+        await answer(talk, "r", "t3")
+        await context.settled()
+        told = await context.history("p")
+        stored = await context.snapshot("p")
+    assert [commit.node for commit in told] == [*["update"] * 3, *["record"] * 4, "compact"]
+    assert [(c.topic, len(c.added), len(c.left)) for commit in told for c in commit.changes] == [
+        ("notes", 1, 0),
+        ("camera", 1, 0),
+        ("camera", 1, 1),
+        (None, 2, 0),
+        *[(None, 1, 0)] * 3,
+        (None, 0, 4),
+    ]
+    assert [commit.changes[0].added[-1].get("turn_id") for commit in told[4:7]] == ["t1", "t2", "t3"]
+    assert told[-1].changes[0].summary == stored["dialogue"]["summary"]
+    assert [commit.bytes["notes"] > 0 for commit in told] == [True] * 8
+    assert told[6].bytes[None] > told[5].bytes[None] > told[7].bytes[None] > told[2].bytes[None] == 0
+    assert [commit.time for commit in told] == sorted(commit.time for commit in told)
+    assert len({commit.checkpoint_id for commit in told}) == 8
+
+
+@pytest.mark.parametrize("participant", ["nobody"])
+async def test_the_history_of_nobody_is_empty_and_makes_nothing(
+    open_saver: OpenSaver, clock: Clock, participant: str
+) -> None:
+    async with open_saver() as saver, manager(clock, saver) as context:
+        assert await context.history(participant) == []
+        if isinstance(saver, InMemorySaver):
+            assert participant not in saver.storage
+
+
+async def test_a_clear_on_the_whole_graph_stands_in_the_history(clock: Clock) -> None:
+    saver = InMemorySaver()
+    compiled = build_graph(ScriptedModel(), clock=clock).compile(checkpointer=saver)
+    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
+    await compiled.ainvoke({"request": "q"}, thread)
+    await compiled.ainvoke({"forget": True}, thread)
+    async with manager(clock, saver) as context:
+        assert [commit.node for commit in await context.history("p")] == ["record", "clear"]
