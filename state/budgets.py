@@ -84,8 +84,10 @@ class Budgets:
         )
 
     def of_section(self, topic: str | None) -> int:
-        """Return the budget of an incremental topic, or of the dialogue for None."""
-        return self.dialogue if topic is None else self.incremental[topic]
+        """Return the budget of a topic, or of the dialogue for None."""
+        if topic is None:
+            return self.dialogue
+        return (self.incremental if topic in self.incremental else self.summary)[topic]
 
     def sections(self) -> tuple[str | None, ...]:
         """Return the sections that compact: None for the dialogue, then each incremental topic."""

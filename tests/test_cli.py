@@ -306,7 +306,7 @@ def test_show_of_nobody_says_so_in_a_sentence(run: Command) -> None:
     assert result == Result(0, f"Nothing is stored of 'bob' in {run.database}.\n", "")
 
 
-@pytest.mark.parametrize("command", [("show",), ("prompt", "hi"), ("clear",)])
+@pytest.mark.parametrize("command", [("show",), ("prompt", "hi"), ("history",), ("clear",)])
 def test_before_the_first_chat_nothing_is_stored_and_no_file_is_made(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -317,6 +317,68 @@ def test_before_the_first_chat_nothing_is_stored_and_no_file_is_made(
     main(command)
     assert re.search("Nothing is stored of 'me'|Current time", capsys.readouterr().out)
     assert not (tmp_path / "new").exists()
+
+
+def test_explain_prints_what_an_answer_was_made_from_and_the_messages_that_were_sent(run: Command) -> None:
+    run.chat("My dog is Rex.\n/note weather Rain\nWho is Rex?\nThanks\n", "--topic", "weather")
+    sent = run.model.requests[1]
+    entry = run.stored()["dialogue"]["entries"][1]
+    for turn in (("--turn", "-2"), ("--turn", entry["id"])):
+        result = run("explain", *turn)
+        assert (result.code, result.err) == (0, "")
+        told, _, printed = result.out.partition("\nsystem ─")
+        assert told.startswith(f"exchange {entry['id']}, asked {entry['time'][:10]} ")
+        assert re.search(r"^  dialogue: \d+ of 8,000 bytes, 1 shown$", told, re.MULTILINE)
+        assert re.search(r"^  weather: \d+ of 4,000 bytes, 1 shown$", told, re.MULTILINE)
+        assert all(f"\n{text}\n" in printed for text in texts(sent))
+        assert printed.endswith("\nYou said: Who is Rex?\n")
+    assert len(run.model.requests) == 3
+
+
+def test_explain_says_when_what_it_prints_is_not_what_was_sent(run: Command) -> None:
+    run.chat(f"{'x' * 500}\n{'y' * 500}\n")
+    assert run("explain").err == ""
+    result = run("explain", "--dialogue-budget", "700")
+    assert result.err == "This is not what was sent: topics, budgets or the version were others then.\n"
+    assert "of 700 bytes, 1 shown, 1 of them cut" in result.out
+
+
+def test_explain_of_what_is_not_kept_is_one_sentence_and_code_1(run: Command) -> None:
+    run.chat("hi\n")
+    for arguments in (("--turn", "t7"), ("--turn", "-2"), ("--participant", "bob")):
+        result = run("explain", *arguments)
+        assert (result.code, result.out) == (1, "") and one_sentence(result.err)
+        assert "is in no checkpoint that is kept" in result.err
+
+
+def test_history_prints_a_line_for_each_commit(run: Command) -> None:
+    asyncio.run(compacted(Settings("me", Place(run.database), (), 700, 4_000)))
+    run.chat("/note place Kitchen\n/note place Garden\n", "--topic", "place:summary")
+    result = run("history", "--dialogue-budget", "700")
+    assert (result.code, result.err) == (0, "")
+    heading, *lines = result.out.splitlines()
+    assert re.fullmatch(r"time +node +dialogue +place +what changed", heading)
+    time = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d"
+    assert all(re.match(time, line) for line in lines)
+    assert [line.split()[3] for line in lines[:3]] == ["record", "record", "compact"]
+    assert re.fullmatch(rf"{time} +record +\d+ +0  \+1 exchange \([\w-]+\)", lines[0])
+    assert re.fullmatch(rf"{time} +compact +\d+ +0  dialogue: 1 exchange into a summary of 1", lines[2])
+    assert re.fullmatch(rf"{time} +update +\d+ +\d+  \+1 update \([\w-]+\) on place", lines[-1])
+
+
+def test_history_draws_a_picture(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asyncio.run(compacted(Settings("me", Place(run.database), (), 700, 4_000)))
+    picture = tmp_path / "history.png"
+    result = run("history", "--plot", str(picture))
+    assert (result.code, result.err) == (0, f"Drawn: {picture}\n")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    for name in ("missing/history.png", "history.nothing"):
+        result = run("history", "--plot", str(tmp_path / name))
+        assert result.code == 1 and one_sentence(result.err) and "cannot be written" in result.err
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = run("history", "--plot", str(picture))
+    assert result.code == 1
+    assert result.err == "Error: --plot needs matplotlib: pip install 'xr-ai-conversation[plot]'.\n"
 
 
 def test_what_is_remembered_tells_a_summary_from_what_is_verbatim(run: Command) -> None:
@@ -405,7 +467,7 @@ def test_a_base_url_without_a_scheme_is_a_wrong_option(
     assert "'localhost:8000/v1': put http:// before it" in said
 
 
-@pytest.mark.parametrize("command", [("show",), ("prompt", "hi"), ("clear",)])
+@pytest.mark.parametrize("command", [("show",), ("prompt", "hi"), ("history",), ("explain",), ("clear",)])
 @pytest.mark.parametrize("name", ["x.db", "missing/x.db"])
 def test_a_database_that_is_not_there_is_a_wrong_option_and_is_not_made(
     run: Command, tmp_path: Path, command: tuple[str, ...], name: str
@@ -475,7 +537,13 @@ def test_a_damaged_context_is_one_sentence_and_can_be_forgotten(
         newer.setattr(
             "xr_ai_conversation.state.context.load.__kwdefaults__", {"version": 0, "migrations": {}}
         )
-        for command in (("show",), ("prompt", "hi"), ("chat", "--model", "scripted")):
+        for command in (
+            ("show",),
+            ("prompt", "hi"),
+            ("history",),
+            ("explain",),
+            ("chat", "--model", "scripted"),
+        ):
             result = run(*command)
             assert result.code == 1 and one_sentence(result.err) and "schema_version" in result.err
         assert run("clear").out == "Everything of 'me' is forgotten.\n"

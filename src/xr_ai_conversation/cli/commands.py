@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -16,13 +17,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from xr_ai_conversation.cli.database import Place, default_path, forget, look_up
+from xr_ai_conversation.cli.database import Place, default_path, forget, look_back, look_up
 from xr_ai_conversation.cli.errors import Failure, explained
 from xr_ai_conversation.cli.screen import Notices, is_terminal, unechoed
 from xr_ai_conversation.cli.settings import Endpoint, Settings, Topic, check_participant, topic_of
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from xr_ai_conversation.graph.history import Kept
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -197,6 +200,81 @@ def prompt(request: str, **options: Any) -> None:  # Any: as click parsed them
     seen = prompt_view(context, settings.budgets(context))
     messages = answer_messages(system_text(None, settings.instructions), seen, clean(request), system_clock())
     show_messages(Console(highlight=False), messages)
+
+
+@commands.command()
+@_whose(_database_there)
+@_instructions
+@_kept
+@click.option(
+    "--turn",
+    metavar="ID",
+    default="-1",
+    show_default=True,
+    help="Id of the turn or of its exchange, as `history` lists it; -1 is the newest exchange, -2 the one before.",
+)
+def explain(turn: str, **options: Any) -> None:  # Any: as click parsed them
+    """Print what an answer of the past was made from: what each section showed and left out, and the three messages.
+
+    Instructions are not stored: give those of the time. Give topics and budgets as they were then, too; where they
+    were others it is said that what is shown is not what was sent.
+    """
+    from rich.console import Console
+
+    from xr_ai_conversation.cli.past import show_explanation
+    from xr_ai_conversation.graph.history import explanation
+    from xr_ai_conversation.graph.system import system_text
+
+    settings = Settings(**options)
+    checkpoints = _look_back(settings)
+    with explained(settings.database):
+        told = explanation(
+            checkpoints,
+            int(turn) if re.fullmatch("-[1-9][0-9]*", turn) else turn,
+            system_text(None, settings.instructions),
+            settings.budgets(checkpoints[-1].context if checkpoints else None),
+            participant_id=settings.participant,
+        )
+    show_explanation(Console(highlight=False), told)
+    if not told.exact:
+        click.echo("This is not what was sent: topics, budgets or the version were others then.", err=True)
+
+
+@commands.command()
+@_whose(_database_there)
+@_kept
+@click.option(
+    "--plot",
+    metavar="FILE.png",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the bytes of each section over the session too, with its compactions.",
+)
+def history(plot: Path | None, **options: Any) -> None:  # Any: as click parsed them
+    """Print a line for each commit that is kept: when, by which node, the bytes of each section, what changed."""
+    from rich.console import Console
+
+    from xr_ai_conversation.cli.past import show_history
+    from xr_ai_conversation.graph.history import commits
+
+    settings = Settings(**options)
+    checkpoints = _look_back(settings)
+    budgets = settings.budgets(checkpoints[-1].context if checkpoints else None)
+    found = commits(checkpoints, budgets)
+    if not found:
+        click.echo(f"Nothing is stored of {settings.participant!r} in {settings.database}.")
+        return
+    show_history(Console(highlight=False), found)
+    if plot:
+        from xr_ai_conversation.cli.plot import draw
+
+        draw(plot, found, budgets, f"What is remembered of {settings.participant}")
+        click.echo(f"Drawn: {plot}", err=True)
+
+
+def _look_back(settings: Settings) -> list[Kept]:
+    settings.check()
+    with explained(settings.database):
+        return asyncio.run(look_back(settings.database, settings.participant))
 
 
 @commands.command()

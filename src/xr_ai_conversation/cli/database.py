@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from xr_ai_conversation.cli.errors import DatabaseFailure
 
 if TYPE_CHECKING:
+    from xr_ai_conversation.graph.history import Kept
     from xr_ai_conversation.graph.stores import Saver
     from xr_ai_conversation.state.context import ParticipantContext
 
@@ -68,12 +69,10 @@ async def stored(saver: Saver, participant: str) -> ParticipantContext:
         ContextSchemaError: What is stored is damaged, or of a newer version.
     """
     from xr_ai_conversation.graph.stores import store_of
-    from xr_ai_conversation.state.context import ContextSchemaError, load
+    from xr_ai_conversation.state.context import load
 
-    try:
+    with _naming(participant):
         return load((await store_of(saver).head(participant)).value)
-    except ContextSchemaError as error:
-        raise ContextSchemaError(f"participant {participant!r}: {error}") from None
 
 
 async def look_up(place: Place, participant: str) -> ParticipantContext:
@@ -89,6 +88,29 @@ async def look_up(place: Place, participant: str) -> ParticipantContext:
         return empty()
     async with opened(place) as saver:
         return await stored(saver, participant)
+
+
+async def look_back(place: Place, participant: str) -> list[Kept]:
+    """Return the checkpoints of a participant that a database keeps, oldest first; errors are those of `look_up`."""
+    from xr_ai_conversation.graph.history import kept
+    from xr_ai_conversation.graph.stores import store_of
+
+    if not place.exists():
+        return []
+    async with opened(place) as saver:
+        with _naming(participant):
+            return [kept(found) for found in await store_of(saver).checkpoints(participant)]
+
+
+@contextmanager
+def _naming(participant: str) -> Iterator[None]:
+    """Let an error about what is stored say of whom it is."""
+    from xr_ai_conversation.state.context import ContextSchemaError
+
+    try:
+        yield
+    except ContextSchemaError as error:
+        raise ContextSchemaError(f"participant {participant!r}: {error}") from None
 
 
 async def forget(place: Place, participant: str) -> bool:
@@ -111,4 +133,4 @@ async def forget(place: Place, participant: str) -> bool:
         return known
 
 
-__all__ = ["Place", "default_path", "forget", "look_up", "opened", "stored"]
+__all__ = ["Place", "default_path", "forget", "look_back", "look_up", "opened", "stored"]

@@ -53,12 +53,13 @@ def explained(database: object) -> Iterator[None]:
 
 
 def _sentence(error: Exception) -> str | None:
+    from xr_ai_conversation.graph.history import HistoryError
     from xr_ai_conversation.graph.savers import StoreError
     from xr_ai_conversation.models import explain
     from xr_ai_conversation.nodes.answer import EmptyAnswerError
     from xr_ai_conversation.state.context import ContextSchemaError
 
-    if isinstance(error, ContextSchemaError | EmptyAnswerError | StoreError):
+    if isinstance(error, ContextSchemaError | EmptyAnswerError | HistoryError | StoreError):
         return _capital(error)
     if sentence := explain(error):
         return sentence

@@ -40,7 +40,7 @@ _ROLES = ("system", "user: the context", "user: the request")
 def remembered(context: ParticipantContext) -> str:
     """Return in a few words how much of the dialogue is stored."""
     summary = " and a summary of earlier ones" if context["dialogue"]["summary"] else ""
-    return f"{_counted(len(context['dialogue']['entries']), 'exchange')}{summary} remembered"
+    return f"{counted(len(context['dialogue']['entries']), 'exchange')}{summary} remembered"
 
 
 def show_messages(console: Console, messages: Sequence[BaseMessage]) -> None:
@@ -51,12 +51,20 @@ def show_messages(console: Console, messages: Sequence[BaseMessage]) -> None:
         messages: System, context and request.
     """
     for role, message in zip(_ROLES, messages, strict=True):
-        console.rule(Text(role, style="bold"), align="left", style="dim")
-        text = str(message.content)
-        if console.is_terminal:
-            console.print(Text(harmless(text)))
-        else:
-            console.out(text, highlight=False)
+        _show_message(console, role, str(message.content))
+
+
+def show_answer(console: Console, text: str) -> None:
+    """Print an answer as `show_messages` prints what it was an answer to."""
+    _show_message(console, "assistant: the answer", text)
+
+
+def _show_message(console: Console, role: str, text: str) -> None:
+    console.rule(Text(role, style="bold"), align="left", style="dim")
+    if console.is_terminal:
+        console.print(Text(harmless(text)))
+    else:
+        console.out(text, highlight=False)
 
 
 def show_context(console: Console, context: ParticipantContext, budgets: Budgets) -> None:
@@ -80,7 +88,7 @@ def show_context(console: Console, context: ParticipantContext, budgets: Budgets
     for topic, view in found.items():
         budget = budgets.of_section(topic)
         bar = _bar(marks, _summary_size(view), view.size, budget)
-        overview.add_row(Text(_name(topic)), bar, f"{view.size:,} of {budget:,} bytes")
+        overview.add_row(Text(section_name(topic)), bar, f"{view.size:,} of {budget:,} bytes")
     for name, budget in budgets.summary.items():
         update = context["states"].get(name)
         used = block_size(render_state(update, name, budget - len(SEPARATOR))) if update else 0
@@ -101,16 +109,16 @@ def _show_section(
     if not stored["summary"] and not stored["entries"]:
         return
     unit = "exchange" if topic is None else "update"
-    console.print(Text(f"\n{_name(topic)}", style="bold"))
+    console.print(Text(f"\n{section_name(topic)}", style="bold"))
     if summary := stored["summary"]:
-        covered = f"{_counted(summary['covers'], unit)}, {shown(summary['start'])} to {shown(summary['end'])}"
+        covered = f"{counted(summary['covers'], unit)}, {shown(summary['start'])} to {shown(summary['end'])}"
         heading = f"{marks.summary} summary of {covered}, {_summary_size(view):,} bytes"
         _heading(console, heading, _SUMMARY_STYLE)
         _body(console, summary["text"])
     if entries := stored["entries"]:
         cut = f", prompts cut {view.clipped} of them to fit" if view.clipped else ""
         size = view.size - _summary_size(view)
-        heading = f"{marks.verbatim} verbatim, {_counted(len(entries), unit)}, {size:,} bytes{cut}"
+        heading = f"{marks.verbatim} verbatim, {counted(len(entries), unit)}, {size:,} bytes{cut}"
         _heading(console, heading, _VERBATIM_STYLE)
     for number, entry in enumerate(entries):
         left_out = ", over budget: prompts leave it out" if number < view.left_out else ""
@@ -163,12 +171,15 @@ def _summary_size(view: SectionView) -> int:
     return block_size(view.summary.text) if view.summary else 0
 
 
-def _name(topic: str | None) -> str:
+def section_name(topic: str | None) -> str:
+    """Return what a section is called: the dialogue for None, or an incremental or summary topic."""
     return "dialogue" if topic is None else topic
 
 
-def _counted(count: int, unit: str) -> str:
-    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+def counted(count: int, unit: str) -> str:
+    """Return a number of things with their unit, as it is read."""
+    plural = f"{unit[:-1]}ies" if unit.endswith("y") else f"{unit}s"
+    return f"{count:,} {unit if count == 1 else plural}"
 
 
-__all__ = ["remembered", "show_context", "show_messages"]
+__all__ = ["counted", "remembered", "section_name", "show_answer", "show_context", "show_messages"]
