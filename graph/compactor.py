@@ -8,8 +8,11 @@ import asyncio
 import logging
 from functools import partial
 
+from langchain_core.runnables import RunnableConfig
+
 from xr_ai_conversation.graph.build import LiveGraph
 from xr_ai_conversation.graph.ledger import Ledger
+from xr_ai_conversation.graph.metrics import Metrics
 from xr_ai_conversation.graph.participants import Participant, Participants
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.compaction import due, takeable
@@ -28,15 +31,22 @@ class Compactor:
         budgets: Of the sections.
         ledger: Where contexts are read and committed.
         participants: The records of the participants.
+        metrics: Measure what comes of compactions.
     """
 
     def __init__(
-        self, graph: LiveGraph, budgets: Budgets, ledger: Ledger, participants: Participants
+        self,
+        graph: LiveGraph,
+        budgets: Budgets,
+        ledger: Ledger,
+        participants: Participants,
+        metrics: Metrics,
     ) -> None:
         self._graph = graph
         self._budgets = budgets
         self._ledger = ledger
         self._participants = participants
+        self._metrics = metrics
         self._closed = False
 
     def look_after(self, participant: Participant, context: ParticipantContext) -> None:
@@ -105,15 +115,28 @@ class Compactor:
     ) -> str:
         """Make one request and commit what comes of it; return up to where the next one is to go."""
         async with self._participants.turns, self._ledger.compacting(participant, topic):
-            context = await self._ledger.read(participant)
-            if not begun and not due(context, topic, self._budgets):
-                return ""  # another process has done it meanwhile
-            participant.failed[topic] = frozenset(entry["id"] for entry in section(context, topic)["entries"])
-            result = await self._graph.ainvoke({"context": context, "topic": topic, "until": until})
-            if result["rejected"]:
-                self._failed(participant, topic, result["rejected"])
-                return ""
-            await self._ledger.commit(participant, "compact", result["context"], epoch)
+            with self._metrics.compaction(topic) as measured:
+                context = await self._ledger.read(participant)
+                if not begun and not due(context, topic, self._budgets):
+                    measured.outcome = "skipped"  # another process has done it meanwhile
+                    return ""
+                participant.failed[topic] = frozenset(
+                    entry["id"] for entry in section(context, topic)["entries"]
+                )
+                config: RunnableConfig = {
+                    "run_name": "compaction",
+                    "metadata": {"participant_id": participant.id, "section": _name(topic)},
+                }
+                result = await self._graph.ainvoke(
+                    {"context": context, "topic": topic, "until": until}, config
+                )
+                if result["rejected"]:
+                    measured.reason = result["rejected"]
+                    self._failed(participant, topic, result["rejected"])
+                    return ""
+                await self._ledger.commit(participant, "compact", result["context"], epoch)
+                measured.made = next(iter(result["context"]), None)
+                measured.outcome = "done" if measured.made else "skipped"
         participant.failed.pop(topic, None)
         participant.failures.pop(topic, None)
         return str(result["until"])

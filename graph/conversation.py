@@ -170,17 +170,26 @@ class BaseConversation:
             "AsyncGenerator[tuple[str, str], None]",
             self._live.astream(
                 {"context": seen.context, "request": asked.request, "asked": stamp(asked.told)},
+                {"run_name": "answer", "metadata": _metadata(asked)},
                 stream_mode=["custom", "updates"],
             ),
         )
-        async with aclosing(parts):
-            async for mode, part in parts:
-                if mode == "custom":
-                    yield part
-                elif "answer" in part:  # what the node returns when the model has ended
-                    whole = True
-        if not whole:
-            raise RuntimeError("the answer was broken off; nothing was recorded")
+        with self._context.metrics.answer() as spoken:
+            async with aclosing(parts):
+                async for mode, part in parts:
+                    if mode == "custom":
+                        spoken()
+                        yield part
+                    elif "answer" in part:  # what the node returns when the model has ended
+                        whole = True
+            if not whole:
+                raise RuntimeError("the answer was broken off; nothing was recorded")
+
+
+def _metadata(asked: Asked) -> dict[str, str]:
+    """Return what the trace of an answer tells of it."""
+    turn = {"turn_id": asked.turn_id} if asked.turn_id else {}
+    return {"participant_id": asked.participant_id, **turn}
 
 
 def _checked(text: str) -> str:

@@ -77,7 +77,7 @@ class Ledger:
     ) -> None:
         self._owns_store = saver is None
         self._store = store_of(saver or InMemorySaver())
-        self._durable = graph.compile(checkpointer=self._store.saver)
+        self._durable = graph.compile(checkpointer=self._store.saver, name="conversation")
         self._history = history
         self._participants = participants
         self._changed = changed

@@ -18,6 +18,7 @@ from xr_ai_conversation.graph.build import NodeName, live_graph, new_id, system_
 from xr_ai_conversation.graph.compactor import Compactor
 from xr_ai_conversation.graph.history import Commit, Kept, commits
 from xr_ai_conversation.graph.ledger import Ledger, Snapshot
+from xr_ai_conversation.graph.metrics import Metrics
 from xr_ai_conversation.graph.participants import LONGEST_ID, Participant, Participants
 from xr_ai_conversation.graph.stores import Saver
 from xr_ai_conversation.graph.tasks import unbroken
@@ -135,6 +136,7 @@ class BaseContextManager:
             compaction_input_bytes=compaction_input_budget_bytes,
         )
         self.clock = clock or system_clock
+        self.metrics = Metrics()
         graph = whole_graph(llm, "", self.budgets, prompts, self.clock)
         self._idle_after = idle_after
         self._expired = self.clock()
@@ -145,6 +147,7 @@ class BaseContextManager:
             self.budgets,
             self._ledger,
             self._participants,
+            self.metrics,
         )
         self._closed = False
 
@@ -283,11 +286,9 @@ class BaseContextManager:
         if interrupted:
             exchange["interrupted"] = True
         if seen:
-            shown = blocks(seen.context, self.budgets)
-            exchange["basis"] = {
-                "checkpoint": seen.checkpoint_id,
-                "digest": digest(context_message(shown, asked.told)),
-            }
+            message = context_message(blocks(seen.context, self.budgets), asked.told)
+            self.metrics.context_size(message)
+            exchange["basis"] = {"checkpoint": seen.checkpoint_id, "digest": digest(message)}
             if (told := stamp(asked.told)) != exchange["time"]:
                 exchange["basis"]["told"] = told
             if seen.window:

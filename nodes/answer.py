@@ -70,11 +70,12 @@ def answer_node(
         request = state["request"]
         context = load(state.get("context"))
         seen = prompt_view(context, budgets)
-        told = manifest(context, budgets, seen, now)
         messages = answer_messages(system, seen, request, now)
         speech, said, finish = Speech(), list[str](), ""
         try:
-            async for chunk in llm.astream(messages, {"metadata": outline(told)}):
+            async for chunk in llm.astream(
+                messages, {"run_name": "answer request", "metadata": outline(seen, now)}
+            ):
                 finish = finish_of(chunk) or finish
                 if text := speech.feed(text_of(chunk)):
                     said.append(text)
@@ -91,6 +92,7 @@ def answer_node(
             _LOG.warning(
                 "an answer of %d characters was cut off by the model (%s)", len("".join(said)), finish
             )
+        told = manifest(context, budgets, seen, now)
         return {"request": request, "reply": "".join(said), "asked": stamp(now), "manifest": told}
 
     return answer

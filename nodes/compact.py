@@ -29,8 +29,8 @@ from xr_ai_conversation.state.reply import Rejection, Reply
 
 _LOG = logging.getLogger(__name__)
 
-_HIDDEN: RunnableConfig = {"tags": ["nostream"]}
-"""Keeps the tokens of a summary out of the token stream of any graph around."""
+_HIDDEN: RunnableConfig = {"tags": ["nostream"], "run_name": "summary request"}
+"""Keeps the tokens of a summary out of the token stream of any graph around; a trace shows its name."""
 
 
 def compact_node(

@@ -100,15 +100,15 @@ def manifest(context: ParticipantContext, budgets: Budgets, seen: PromptView, no
     }
 
 
-def outline(made: Manifest) -> dict[str, int]:
-    """Return what a manifest says in a few figures, for the trace of a model call."""
-    sections = made["sections"]
+def outline(seen: PromptView, now: datetime) -> dict[str, int]:
+    """Return a prompt's manifest in a few figures, for the trace of a model call; arguments are those of `manifest`."""
+    sections = seen.sections.values()
     return {
-        "context_bytes": made["bytes"],
-        "context_summaries": sum(bool(found["summary"] and found["summary"]["bytes"]) for found in sections),
-        "context_shown": sum(len(found["shown"]) for found in sections),
-        "context_cut": sum(len(found["cut"]) for found in sections),
-        "context_left_out": sum(len(found["left_out"]) for found in sections),
+        "context_bytes": frame_size(seen.blocks, now) + sum(seen.sizes.values()),
+        "context_summaries": sum(found.summary is not None for found in sections),
+        "context_shown": sum(len(found.entries) for found in sections) + len(seen.states),
+        "context_cut": sum(found.clipped for found in sections),
+        "context_left_out": sum(found.left_out for found in sections),
     }
 
 
