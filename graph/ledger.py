@@ -20,6 +20,7 @@ from xr_ai_conversation.graph.participants import Participant, Participants
 from xr_ai_conversation.graph.stores import Channel, Head, Saver, first_id, sort_after, store_of, thread
 from xr_ai_conversation.graph.tasks import unbroken
 from xr_ai_conversation.state.context import (
+    Archive,
     ContextSchemaError,
     ParticipantContext,
     empty,
@@ -29,13 +30,14 @@ from xr_ai_conversation.state.context import (
     with_archived,
 )
 from xr_ai_conversation.state.identity import LENGTH
-from xr_ai_conversation.state.operations import Operation, archive, decided, fold
+from xr_ai_conversation.state.operations import Operation, adds_to, archive, decided, fold
 
 _LOG = logging.getLogger(__name__)
 
 _COMMITS_BETWEEN_PRUNINGS = 10
 _NOT_ARCHIVED = 256
 """Identities in a context from which on the next commit leaves them to the archive: 4 KB."""
+_ARCHIVES_HELD = 100
 _PAUSES = wait_random_exponential(multiplier=0.1, max=1)
 _PATIENCE = stop_after_delay(5)
 """A store that is away for longer is an error to whoever waits for the commit."""
@@ -81,6 +83,8 @@ class Ledger:
         self._history = history
         self._participants = participants
         self._changed = changed
+        self._archives: dict[str, Archive] = {}
+        """Those that were read last, the last one at the end; one may have grown since, or be gone."""
         self._closed = False
 
     async def read(self, participant: Participant) -> ParticipantContext:
@@ -115,9 +119,13 @@ class Ledger:
             return context
         try:
             with _naming(participant):
-                if participant.archive is None or not holds(participant.archive, archived):
-                    participant.archive = load_archive((await self._head(participant, "archive")).value)
-                return with_archived(context, participant.archive)
+                found = self._archives.pop(participant.id, None)
+                if found is None or not holds(found, archived):
+                    found = load_archive((await self._head(participant, "archive")).value)
+                self._archives[participant.id] = found
+                if len(self._archives) > _ARCHIVES_HELD:
+                    del self._archives[next(iter(self._archives))]
+                return with_archived(context, found)
         except ContextSchemaError:
             now = await self.read(participant)
             if now["archived"] == archived:
@@ -170,14 +178,12 @@ class Ledger:
         async with participant.lock:
             if self._closed or (epoch is not None and epoch != participant.epoch):
                 return
-            if since is not None:
-                await self._forget_idle(participant, since)
-            # Tried again it changes nothing that a lost answer of the store had left in doubt.
             async for attempt in self._attempts():
                 with attempt:
-                    changed = await self._write(participant, node, operations)
-                    if changed is None and attempt.retry_state.attempt_number > 1:
-                        changed = _loaded(participant, (await self._head(participant)).value)
+                    if since is not None:
+                        await self._forget_idle(participant, since)
+                    again = attempt.retry_state.attempt_number > 1
+                    changed = await self._write(participant, node, operations, again)
             if changed is None:
                 return
             participant.commits += 1
@@ -191,11 +197,19 @@ class Ledger:
         )
 
     async def _write(
-        self, participant: Participant, node: NodeName, operations: Sequence[Operation]
+        self, participant: Participant, node: NodeName, operations: Sequence[Operation], again: bool
     ) -> ParticipantContext | None:
-        """Return the changed context; None if nothing is to be changed."""
+        """Return the changed context; None if nothing is to be changed.
+
+        Tried again it changes nothing that a lost answer of the store had left in doubt, even if what was written has
+        been compacted since.
+        """
         async with self._store.exclusive(participant.id) as saver:
             context = await self._current(participant)
+            if again and any(
+                adds_to(each.context, operations) for each in await self.checkpoints(participant)
+            ):
+                return context
             known = await self.with_identities(participant, context)
             operations = decided(known, operations)
             changed = fold(context, operations)
@@ -220,11 +234,12 @@ class Ledger:
 
         Should the commit of that fail, the archive holds more than what is referred to, which does no harm.
         """
+        before = await self._head(participant, "archive")
         # one that a failed commit left, by another host's clock, may be newer than the context
-        sort_after((await self._head(participant, "archive")).checkpoint_id)
+        sort_after(before.checkpoint_id)
         archived = context["archived"]
         grown, operation = archive(known, archived["id"] if archived else new_id())
-        await self._store.put_archive(participant.id, grown, saver)
+        await self._store.put_archive(participant.id, grown, before, saver)
         return operation
 
     async def _current(self, participant: Participant) -> ParticipantContext:
@@ -246,7 +261,7 @@ class Ledger:
                 with attempt:
                     async with self._store.exclusive(participant.id) as saver:
                         await self._store.forget(participant.id, saver)
-            participant.reset()
+            self._forgotten(participant)
         if self._closed:
             await self._store.close()
 
@@ -258,7 +273,7 @@ class Ledger:
 
         async def forget(since: datetime) -> bool:
             async with participant.lock:
-                return await self._forget_idle(participant, since)
+                return not self._closed and await self._forget_idle(participant, since)
 
         return since is not None and await unbroken(forget(since), "expire a participant")
 
@@ -270,8 +285,12 @@ class Ledger:
             if participant.jobs or not ours or (head.checkpoint_id or "") >= first_id(since):
                 return False
             await self._store.forget(participant.id, saver)
-            participant.reset()
+            self._forgotten(participant)
             return True
+
+    def _forgotten(self, participant: Participant) -> None:
+        self._archives.pop(participant.id, None)
+        participant.reset()
 
     async def idle(self, since: datetime) -> list[str]:
         """Return the ids of those of whom nothing was stored since a time, if the saver is of a kind that can tell."""

@@ -25,7 +25,7 @@ from xr_ai_conversation.graph.tasks import unbroken
 from xr_ai_conversation.nodes.compact import compact_node
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.compaction import CompactionPrompts
-from xr_ai_conversation.state.context import Exchange, ParticipantContext, empty
+from xr_ai_conversation.state.context import ContextSchemaError, Exchange, ParticipantContext, empty
 from xr_ai_conversation.state.identity import identity
 from xr_ai_conversation.state.operations import (
     Operation,
@@ -432,7 +432,10 @@ class BaseContextManager:
         forgotten = 0
         for participant_id in await self._ledger.idle(since):
             with self._participants.using(participant_id) as participant:
-                forgotten += await self._ledger.forget_idle(participant, self._since())
+                try:
+                    forgotten += await self._ledger.forget_idle(participant, self._since())
+                except ContextSchemaError as error:
+                    _LOG.warning("not expired: %s", error)
         return forgotten
 
     def _since(self) -> datetime | None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
 
-from xr_ai_conversation.state.context import Archive, ParticipantContext
+from xr_ai_conversation.state.context import ParticipantContext
 from xr_ai_conversation.state.text import clean, size
 
 LONGEST_ID = 512
@@ -31,8 +31,6 @@ class Participant:
     """The context, where the manager owns the store; None if it is empty, or the store is to be read."""
     checkpoint_id: str = ""
     """The checkpoint that holds it; empty if there is none."""
-    archive: Archive | None = None
-    """The archive as it was read last; it may have grown since, or the participant may have been cleared."""
     users: int = 0
     """How many calls are using this record."""
     epoch: int = 0
@@ -56,7 +54,6 @@ class Participant:
         """Forget what was known of the participant."""
         self.context = None
         self.checkpoint_id = ""
-        self.archive = None
         self.touched = False
         self.failed.clear()
         self.failures.clear()

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 _T = TypeVar("_T")
 
 
-async def ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Wait until all tasks are done, whatever they end with; a cancellation meanwhile goes on then."""
+async def ended(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Wait until all tasks or futures are done, whatever they end with; a cancellation meanwhile goes on then."""
     waiting = set(tasks)
     cancelled: asyncio.CancelledError | None = None
     while pending := {task for task in waiting if not task.done()}:

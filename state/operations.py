@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Literal, NotRequired, TypeAlias, assert_never
 
@@ -212,6 +212,24 @@ def archive(context: ParticipantContext, archive_id: str) -> tuple[Archive, Move
     return {"id": archive_id, "identities": identities}, {"op": "archive", "archived": archived}
 
 
+def adds_to(context: ParticipantContext, operations: Sequence[Operation]) -> bool:
+    """Tell whether a context has an entry that one of the operations adds: whether they have been folded in."""
+    entries = [*context["dialogue"]["entries"], *context["states"].values()]
+    ids = {entry["id"] for found in context["topics"].values() for entry in found["entries"]}
+    return not ids.union(entry["id"] for entry in entries).isdisjoint(_new_ids(operations))
+
+
+def _new_ids(operations: Sequence[Operation]) -> Iterator[str]:
+    for operation in operations:
+        match operation["op"]:
+            case "record":
+                yield from (exchange["id"] for exchange in operation["exchanges"])
+            case "reconcile":
+                yield from (past["id"] for past in operation["window"])
+            case "append" | "replace":
+                yield operation["update"]["id"]
+
+
 def _apply(context: ParticipantContext, operation: Operation) -> ParticipantContext:
     match operation["op"]:
         case "record":
@@ -352,6 +370,7 @@ __all__ = [
     "Reconcile",
     "Record",
     "Replace",
+    "adds_to",
     "archive",
     "decided",
     "fold",

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from conftest import OpenSaver
 from fakes.chat import ScriptedModel, says
-from fakes.saver import SteeredSaver
+from fakes.saver import PlainSaver, SteeredSaver
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from processes import known
@@ -20,7 +21,7 @@ from recorded import requests
 
 from xr_ai_conversation import ContextManager, ContextSchemaError, Conversation, open_saver
 from xr_ai_conversation.graph.ledger import _NOT_ARCHIVED
-from xr_ai_conversation.graph.stores import Saver, store_of, thread
+from xr_ai_conversation.graph.stores import Head, Saver, store_of, thread
 from xr_ai_conversation.xr import AgentExchange
 
 LONG = 3 * _NOT_ARCHIVED
@@ -176,7 +177,9 @@ async def test_an_archive_of_a_host_whose_clock_is_ahead_does_not_hide_the_next_
         last = checkpoint_ids._last_v6_timestamp
         assert last is not None
         monkeypatch.setattr(checkpoint_ids, "_last_v6_timestamp", last + 36_000_000_000)
-        await store_of(saver).put_archive("p", {"id": "left", "identities": "A" * 16}, saver)
+        await store_of(saver).put_archive(
+            "p", {"id": "left", "identities": "A" * 16}, Head(None, None), saver
+        )
         monkeypatch.setattr(checkpoint_ids, "_last_v6_timestamp", None)
         await context.reconcile("p", said(0, _NOT_ARCHIVED + 1))
         async with manager(saver) as other:
@@ -191,7 +194,7 @@ async def test_an_archive_that_is_lost_is_an_error_with_the_id_and_changes_nothi
         await tell(writer, 0, LONG)
         before = await writer.snapshot("p")
         for damaged in ("SECRET", {"id": "another", "identities": ""}, {"id": "SECRET", "identities": "A"}):
-            await store_of(saver).put_archive("p", damaged, saver)  # type: ignore[arg-type]
+            await store_of(saver).put_archive("p", damaged, Head(None, None), saver)  # type: ignore[arg-type]
             async with manager(saver) as context:
                 assert await context.blocks("p")
                 for call in (
@@ -243,6 +246,28 @@ async def test_an_archive_is_encrypted_where_a_key_is_given(tmp_path: Path, post
         async with open_saver(where) as saver:
             with pytest.raises((ValueError, NotImplementedError)):
                 await saver.aget_tuple(thread("p", "archive"))
+
+
+async def test_a_saver_of_any_other_kind_keeps_an_archive_too() -> None:
+    saver = PlainSaver()
+    async with manager(saver) as context:
+        await tell(context, 0, LONG)
+        await context.record_exchange("p", "more", "ok")
+    async with manager(saver) as context:
+        await context.reconcile("p", said(3, 20))
+        assert await count(context) == LONG + 1
+        await context.clear("p")
+        assert await count(context) == 0
+
+
+async def test_checkpoints_of_another_namespace_of_a_thread_are_left_alone(open_saver: OpenSaver) -> None:
+    async with open_saver() as saver, manager(saver, history=1) as context:
+        await context.record_exchange("p", "a", "1")
+        place: Any = {"configurable": {"thread_id": "p", "checkpoint_ns": "of another graph"}}
+        for _ in range(3):
+            await saver.aput(place, empty_checkpoint(), {"source": "loop", "step": 0, "parents": {}}, {})
+        await store_of(saver).prune("p", 1)
+        assert len([found async for found in saver.alist(place)]) == 3
 
 
 @pytest.mark.parametrize("open_saver", ["sqlite", "postgres"], indirect=True)

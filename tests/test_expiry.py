@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +15,9 @@ from fakes.chat import ScriptedModel, says
 from fakes.clock import Clock
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from xr_ai_conversation import ContextManager
-from xr_ai_conversation.graph.stores import Saver
+from xr_ai_conversation import ContextManager, open_saver
+from xr_ai_conversation.graph.stores import Saver, thread
+from xr_ai_conversation.graph.stores.postgres import PostgresStore
 
 HOUR = timedelta(hours=1)
 
@@ -127,3 +130,49 @@ async def test_of_the_idle_a_bounded_number_is_held_and_all_come_back_from_the_s
             (block,) = await context.blocks(f"p{number}")
             assert f"I am {number}\n" in block.text
         assert len(context._participants.all()) == 1_000
+
+
+async def test_one_whose_context_cannot_be_read_does_not_keep_the_others_from_being_forgotten(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_saver(tmp_path / "a.db", key=b"k" * 16) as saver, manager(saver, clock) as context:
+        await context.record_exchange("a", "Hi", "Hello")
+    async with (
+        open_saver(tmp_path / "a.db") as saver,
+        manager(saver, clock, idle_after=HOUR) as context,
+    ):
+        for participant in "bc":
+            await context.record_exchange(participant, "Hi", "Hello")
+        clock.move(hours=2)
+        assert await context.expire() == 2
+        assert "not expired: participant 'a'" in caplog.text
+    async with open_saver(tmp_path / "a.db", key=b"k" * 16) as saver, manager(saver, clock) as context:
+        assert await known(context, "a")
+
+
+async def test_an_expiry_that_is_overtaken_by_close_ends_and_leaves_nothing_open(
+    postgres: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgetting, release, forget = asyncio.Event(), asyncio.Event(), PostgresStore.forget
+
+    async def held(store: PostgresStore, participant: str, saver: Saver) -> None:
+        forgetting.set()
+        await release.wait()
+        await forget(store, participant, saver)
+
+    monkeypatch.setattr(PostgresStore, "forget", held)
+    async with open_saver(postgres) as saver:
+        await saver.aget_tuple(thread("a"))
+        before = asyncio.all_tasks()
+        context = manager(saver, clock, idle_after=HOUR)
+        for participant in "abc":
+            await context.record_exchange(participant, "Hi", "Hello")
+        clock.move(hours=2)
+        expiring = asyncio.create_task(context.expire())
+        await forgetting.wait()
+        closing = asyncio.create_task(context.close())
+        await asyncio.sleep(0)
+        release.set()
+        await closing
+        assert await expiring == 1
+        assert asyncio.all_tasks() == before

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
@@ -31,7 +32,7 @@ Call: TypeAlias = Callable[[ContextManager, str], Coroutine[Any, Any, object]]
 Behind: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
 PASSING = ("in use", "answer lost")
 """Faults after which a commit is tried again, where the store can tell that they pass."""
-ALWAYS = ("record", "archive", "append", "replace", "clear")
+ALWAYS = ("record", "archive", "idle", "append", "replace", "clear")
 """Calls that are tried again, and go to their end if they are cancelled."""
 MOST_CALLS = 300
 NOW = "2026-03-02T14:00:00.000000+01:00"
@@ -73,6 +74,7 @@ NEW = (*KNOWN.dialogue, ("new", 0))
 CALLS: dict[str, tuple[Call, Content]] = {
     "record": (lambda to, who: to.record_exchange(who, "<new:0>", "ok"), replace(KNOWN, dialogue=NEW)),
     "archive": (lambda to, who: to.record_exchange(who, "<new:0>", "ok"), replace(KNOWN, dialogue=NEW)),
+    "idle": (lambda to, who: to.record_exchange(who, "<new:0>", "ok"), replace(KNOWN, dialogue=NEW)),
     "append": (
         lambda to, who: to.update(who, "notes", "<new:0>"),
         replace(KNOWN, notes=(("known", 0), ("new", 0))),
@@ -95,7 +97,7 @@ CASES = [
     for name in CALLS
     for fault in get_args(Fault)
     # to a file or a server the other calls take the same trips as these
-    if where == "memory" or name in ("record", "archive", "reconcile", "clear", "blocks")
+    if where == "memory" or name in ("record", "archive", "idle", "reconcile", "clear", "blocks")
     if where != "postgres" or name != "reconcile"
 ]
 
@@ -196,7 +198,7 @@ async def test_a_call_that_meets_a_fault_is_done_once_or_not_at_all(
     async with (
         faulty(where, monkeypatch) as (saver, faults),
         manager(saver) as other,
-        manager(saver) as context,
+        manager(saver, idle_after=timedelta(days=1) if name == "idle" else None) as context,
     ):
         for each in (context, other):
             await each.record_exchange("behind", "<behind:0>", "ok")

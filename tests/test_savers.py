@@ -9,6 +9,9 @@ import json
 import shutil
 import sqlite3
 import stat
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +24,15 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from recorded import requests
+from tenacity import wait_none
 
 from xr_ai_conversation import ContextManager, ContextSchemaError, StoreError, open_saver
-from xr_ai_conversation.graph.stores import store_of
+from xr_ai_conversation.graph import ledger
+from xr_ai_conversation.graph.stores import Saver, store_of
+from xr_ai_conversation.graph.stores.filelock import FileLock
 from xr_ai_conversation.graph.stores.postgres import PostgresStore
 from xr_ai_conversation.state.context import SCHEMA_VERSION
+from xr_ai_conversation.xr import AgentExchange
 
 FIXTURES = Path(__file__).parent / "fixtures"
 KEY = b"0123456789abcdef"
@@ -251,3 +258,97 @@ async def test_more_commits_at_once_than_there_are_connections_wait_for_their_tu
     ):
         await asyncio.gather(*(context.record_exchange(f"p{number}", "Hi", "ok") for number in range(100)))
         assert all([await context.blocks(f"p{number}") for number in range(100)])
+
+
+async def test_commits_of_several_processes_are_kept_whatever_isolation_is_the_default_of_the_database(
+    postgres: str,
+) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'")
+    async with (
+        open_saver(postgres) as first,
+        open_saver(postgres) as second,
+        ContextManager(ScriptedModel(script=says("S")), checkpointer=first) as one,
+        ContextManager(ScriptedModel(script=says("S")), checkpointer=second) as other,
+    ):
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                for context in (one, other):
+                    group.create_task(context.record_exchange("p", f"{number}", "ok"))
+        assert len(await requests(one)) == 40
+
+
+@pytest.mark.parametrize("call", ["record", "append", "replace", "reconcile"])
+async def test_a_commit_whose_answer_was_lost_is_not_made_again_when_it_was_compacted_meanwhile(
+    postgres: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {
+        "incremental_context_topics": ["notes"],
+        "summary_context_topics": ["camera"],
+        "dialogue_budget_bytes": 1_000,
+        "compaction_input_budget_bytes": 3_000,
+        "topic_budget_bytes": 600,
+    }
+    monkeypatch.setattr(ledger, "_PAUSES", wait_none())
+    lost, compacted, exclusive = asyncio.Event(), asyncio.Event(), PostgresStore.exclusive
+
+    @asynccontextmanager
+    async def lossy(store: PostgresStore, participant: str) -> AsyncIterator[Saver]:
+        if lost.is_set() and store is one._ledger._store:
+            await compacted.wait()
+        async with exclusive(store, participant) as saver:
+            yield saver
+        if not lost.is_set():
+            lost.set()
+            raise psycopg.OperationalError("the connection is lost")
+
+    async with (
+        open_saver(postgres) as first,
+        open_saver(postgres) as second,
+        ContextManager(ScriptedModel(script=says("S")), checkpointer=first, **options) as one,
+        ContextManager(ScriptedModel(script=says("S")), checkpointer=second, **options) as other,
+    ):
+        monkeypatch.setattr(PostgresStore, "exclusive", lossy)
+        calls: dict[str, Callable[[ContextManager, str], Coroutine[Any, Any, None]]] = {
+            "record": lambda to, text: to.record_exchange("p", text, "x" * 700),
+            "append": lambda to, text: to.update("p", "notes", f"{text} {'x' * 400}"),
+            "replace": lambda to, text: to.update("p", "camera", text),
+            "reconcile": lambda to, text: to.reconcile("p", [AgentExchange(text, "x" * 700)]),
+        }
+        calling = asyncio.create_task(calls[call](one, "once"))
+        await lost.wait()
+        for number in range(3):
+            await calls[call](other, f"other {number}")
+        await other.settled("p")
+        compacted.set()
+        await calling
+        found = await other.snapshot("p")
+        if call == "replace":
+            assert found["states"]["camera"]["text"] == "other 2"
+            return
+        section = found["topics"]["notes"] if call == "append" else found["dialogue"]
+        assert section["summary"]
+        assert section["summary"]["covers"] + len(section["entries"]) == 4
+        assert "once" not in str(section["entries"])
+
+
+def test_the_end_of_an_event_loop_gives_up_a_file_lock_that_was_waited_for(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db-lock")
+    holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    lock = FileLock(path)
+    holder.execute("BEGIN IMMEDIATE")
+
+    async def leave_waiting() -> None:
+        waiting = asyncio.create_task(lock.__aenter__())
+        await asyncio.sleep(0)
+        assert lock._turn.locked()
+        threading.Timer(0.3, holder.execute, ["ROLLBACK"]).start()
+        assert not waiting.done()
+
+    asyncio.run(leave_waiting())
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    for connection in (other, holder):
+        connection.close()
+    lock.close()

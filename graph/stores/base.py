@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointTuple, empty_checkpoint
 
 from xr_ai_conversation.state.context import Archive
 
@@ -41,6 +41,17 @@ class Head:
     """The stored value of the channel, unchecked; None if there is none."""
     checkpoint_id: str | None
     """None if there is no checkpoint."""
+    version: Any = None  # Any: savers differ in the type of their versions
+    """Of the channel; None if there is none."""
+
+
+def head_of(checkpoint: Checkpoint, channel: Channel) -> Head:
+    """Return what a checkpoint tells of a channel."""
+    return Head(
+        checkpoint["channel_values"].get(channel),
+        checkpoint["id"],
+        checkpoint["channel_versions"].get(channel),
+    )
 
 
 class Store:
@@ -54,21 +65,22 @@ class Store:
         found = await self.saver.aget_tuple(thread(participant_id, channel))
         if found is None:
             return Head(None, None)
-        return Head(found.checkpoint["channel_values"].get(channel), found.checkpoint["id"])
+        return head_of(found.checkpoint, channel)
 
     async def checkpoints(self, participant_id: str) -> list[CheckpointTuple]:
         """Return the checkpoints of a participant's thread that are kept, oldest first."""
         return [found async for found in self.saver.alist(thread(participant_id))][::-1]
 
-    async def put_archive(self, participant_id: str, archive: Archive, saver: Saver) -> None:
+    async def put_archive(self, participant_id: str, archive: Archive, before: Head, saver: Saver) -> None:
         """Store a participant's archive in the place of the one before.
 
         Args:
             participant_id: Whose.
             archive: It holds what the one before does.
+            before: The one before.
             saver: The one that `exclusive` yielded.
         """
-        versions = {"archive": saver.get_next_version(None, None)}
+        versions = {"archive": saver.get_next_version(before.version, None)}
         checkpoint = empty_checkpoint()
         checkpoint["channel_values"] = {"archive": archive}
         checkpoint["channel_versions"] = versions
@@ -117,4 +129,4 @@ class Store:
         """Release what was opened here; the saver itself is its owner's."""
 
 
-__all__ = ["Channel", "Head", "Saver", "Store", "namespace", "thread"]
+__all__ = ["Channel", "Head", "Saver", "Store", "head_of", "namespace", "thread"]

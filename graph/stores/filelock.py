@@ -7,6 +7,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 
+from xr_ai_conversation.graph.tasks import ended
+
 _TIMEOUT_S = 30.0
 
 
@@ -25,9 +27,14 @@ class FileLock:
 
     async def __aenter__(self) -> None:
         await self._turn.acquire()
+        # no task, which the end of an event loop would cancel: what the thread has taken must be given up
+        taken = asyncio.get_running_loop().run_in_executor(None, self._connection.execute, "BEGIN IMMEDIATE")
         try:
-            await asyncio.to_thread(self._connection.execute, "BEGIN IMMEDIATE")
+            await ended((taken,))
+            taken.result()
         except BaseException:
+            if taken.exception() is None:
+                self._connection.execute("ROLLBACK")
             self._turn.release()
             raise
 

@@ -39,8 +39,9 @@ class MemoryStore(Store):
 
     async def prune(self, participant_id: str, keep: int) -> None:
         """Delete all but the newest `keep` checkpoints of a participant's thread, and what only they hold."""
-        for found in list(self.saver.storage.get(participant_id, {})):
-            self._prune(participant_id, found, keep if found == namespace("context") else 1)
+        for found, kept in ((namespace("context"), keep), (namespace("archive"), 1)):
+            if found in self.saver.storage.get(participant_id, {}):
+                self._prune(participant_id, found, kept)
 
     async def forget(self, participant_id: str, saver: Saver) -> None:
         """Delete a participant's thread."""

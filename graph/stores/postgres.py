@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     _Pool: TypeAlias = AsyncConnectionPool[AsyncConnection[TupleRow]]
 
 _CONNECTIONS = 8
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 5.0
 
 _POSTGRES_IDLE = """SELECT thread_id FROM checkpoints WHERE checkpoint_ns = ''
     GROUP BY thread_id HAVING max(checkpoint_id) < %s"""
@@ -140,9 +140,17 @@ def _own_pool(saver: Any) -> _Pool:  # Any: the package is optional
         max_size=_CONNECTIONS,
         timeout=_TIMEOUT_S,
         check=AsyncConnectionPool.check_connection,
+        configure=_see_what_is_committed,
         reset=_unlock,
         open=False,
     )
+
+
+async def _see_what_is_committed(connection: AsyncConnection[TupleRow]) -> None:
+    """Let a statement that follows a lock see what the holder before has written, whatever the server's default is."""
+    from psycopg import IsolationLevel
+
+    await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
 
 
 async def _unlock(connection: AsyncConnection[TupleRow]) -> None:

@@ -12,13 +12,13 @@ from datetime import datetime
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from xr_ai_conversation.graph.stores.base import Channel, Head, Saver, Store, namespace
+from xr_ai_conversation.graph.stores.base import Channel, Head, Saver, Store, head_of, namespace
 from xr_ai_conversation.graph.stores.filelock import FileLock
 from xr_ai_conversation.graph.stores.ids import first_id
 
 _LOG = logging.getLogger(__name__)
 
-_SQLITE_HEAD = """SELECT type, checkpoint, checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?
+_SQLITE_HEAD = """SELECT type, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?
     ORDER BY checkpoint_id DESC LIMIT 1"""
 _SQLITE_PRUNE = """DELETE FROM {table} WHERE thread_id = :thread AND checkpoint_ns = :namespace
     AND checkpoint_id NOT IN (
@@ -50,9 +50,8 @@ class SqliteStore(Store):
             )
         if not rows:
             return Head(None, None)
-        kind, stored, checkpoint_id = rows[0]
-        checkpoint = self.saver.serde.loads_typed((kind, stored))
-        return Head(checkpoint["channel_values"].get(channel), checkpoint_id)
+        kind, stored = rows[0]
+        return head_of(self.saver.serde.loads_typed((kind, stored)), channel)
 
     async def prune(self, participant_id: str, keep: int) -> None:
         """Delete all but the newest `keep` checkpoints of a participant's thread, all of them or none."""
@@ -84,7 +83,7 @@ class SqliteStore(Store):
         if self._lock is None:
             await self.saver.setup()
             row = await self._row("SELECT file FROM pragma_database_list WHERE name = 'main'")
-            self._lock = FileLock(f"{row[0]}-lock" if row and row[0] else ":memory:")
+            self._lock = self._lock or FileLock(f"{row[0]}-lock" if row and row[0] else ":memory:")
         async with self._lock:
             try:
                 yield self.saver
