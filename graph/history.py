@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from langchain_core.messages import BaseMessage
@@ -14,11 +14,13 @@ from langgraph.checkpoint.base import CheckpointTuple
 from xr_ai_conversation.nodes.answer import answer_messages
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.changes import Change, changes, node_of
-from xr_ai_conversation.state.context import Exchange, ParticipantContext, empty, load
+from xr_ai_conversation.state.context import Basis, Exchange, ParticipantContext, empty, load
 from xr_ai_conversation.state.manifest import Manifest, manifest
 from xr_ai_conversation.state.operations import fold
 from xr_ai_conversation.state.prompt import prompt_view
 from xr_ai_conversation.state.times import instant
+
+_KEPT = "history of the ContextManager says how many are, 120 by default, and none after clear"
 
 
 class HistoryError(LookupError):
@@ -30,8 +32,8 @@ class Kept:
     """A checkpoint that is kept."""
 
     id: str
-    first: bool
-    """Nothing was stored before it."""
+    parent: str
+    """Id of the checkpoint that it changed; empty if there was none."""
     time: datetime
     """When it was written, by its writer's clock."""
     context: ParticipantContext
@@ -72,7 +74,7 @@ class Explanation:
     """The answer, as it is stored."""
     exact: bool
     """The context message is byte for byte the one that was sent. Otherwise budgets, topics or the version of this
-    software were others then."""
+    software were others then, or what was shown of a router's history was stored otherwise."""
     manifest: Manifest
     """What the context message shows, and what it leaves out and why."""
 
@@ -84,14 +86,22 @@ def kept(found: CheckpointTuple) -> Kept:
         ContextSchemaError: Its context is damaged, or of a newer version.
     """
     values = found.checkpoint["channel_values"]
-    told = values.get("manifest")
+    parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else ""
     return Kept(
         id=found.checkpoint["id"],
-        first=found.parent_config is None,
+        parent=parent,
         time=datetime.fromisoformat(found.checkpoint["ts"]),
         context=load(values.get("context")),
-        answered=(str(told["time"]), str(told["digest"])) if told else None,
+        answered=_answered(values.get("manifest")),
     )
+
+
+def _answered(told: object) -> tuple[str, str] | None:
+    match told:
+        case {"time": str(time), "digest": str(digest)}:
+            return time, digest
+        case _:
+            return None
 
 
 def commits(checkpoints: Sequence[Kept], budgets: Budgets) -> list[Commit]:
@@ -101,17 +111,21 @@ def commits(checkpoints: Sequence[Kept], budgets: Budgets) -> list[Commit]:
         checkpoints: Of one participant, oldest first.
         budgets: Of the sections.
     """
+    contexts = _contexts(checkpoints)
     found: list[Commit] = []
-    before: ParticipantContext | None = None
     for each in checkpoints:
-        known = before is not None or each.first
-        changed = changes(before or empty(), each.context) if known else ()
-        if changed or not known:
-            node = node_of(changed, each.context) if known else ""
+        before = contexts.get(each.parent)
+        changed = () if before is None else changes(before, each.context)
+        if changed or before is None:
+            node = "" if before is None else node_of(changed, each.context)
             sizes = prompt_view(each.context, budgets).sizes
             found.append(Commit(each.id, each.time, node, sizes, changed))
-        before = each.context
     return found
+
+
+def _contexts(checkpoints: Sequence[Kept]) -> dict[str, ParticipantContext]:
+    """Return the context of each checkpoint by its id; before the first one it was empty."""
+    return {"": empty(), **{each.id: each.context for each in checkpoints}}
 
 
 def explanation(
@@ -132,24 +146,29 @@ def explanation(
         ValueError: The number is not negative.
     """
     of = f"turn {turn!r} of participant {participant_id!r}"
-    number, exchange = _found(checkpoints, turn, of)
-    told, digest, before = _basis(checkpoints, number, exchange, of)
-    seen = prompt_view(before.context, budgets)
-    now = instant(told)
-    made = manifest(before.context, budgets, seen, now)
+    exchange = _found(checkpoints, turn, of)
+    basis = _basis(checkpoints, exchange, of)
+    context = _contexts(checkpoints).get(basis["checkpoint"])
+    if context is None:
+        raise HistoryError(f"{of} was answered from a checkpoint that is no longer kept; {_KEPT}")
+    if window := basis.get("window"):
+        context = _with_window(context, checkpoints, window)
+    seen = prompt_view(context, budgets)
+    now = instant(basis.get("told", exchange["time"]))
+    made = manifest(context, budgets, seen, now)
     return Explanation(
         entry_id=exchange["id"],
         turn_id=exchange.get("turn_id"),
-        checkpoint_id=before.id,
+        checkpoint_id=basis["checkpoint"],
         messages=tuple(answer_messages(system, seen, exchange["request"], now)),
         response=exchange["response"],
-        exact=made["digest"] == digest,
+        exact=made["digest"] == basis["digest"],
         manifest=made,
     )
 
 
-def _found(checkpoints: Sequence[Kept], turn: str | int, of: str) -> tuple[int, Exchange]:
-    """Return the exchange that is meant, and the number of the oldest checkpoint that has it."""
+def _found(checkpoints: Sequence[Kept], turn: str | int, of: str) -> Exchange:
+    """Return the exchange that is meant."""
     if not isinstance(turn, str | int) or isinstance(turn, bool):
         raise TypeError(f"turn must be an id or a negative number, got {type(turn).__name__}")
     if isinstance(turn, int) and turn >= 0:
@@ -167,43 +186,27 @@ def _found(checkpoints: Sequence[Kept], turn: str | int, of: str) -> tuple[int, 
         meant = [one for one in newest_first.values() if turn in (one["id"], one.get("turn_id"))]
     if not meant:
         raise HistoryError(f"{of} is in no checkpoint that is kept; {_KEPT}")
-    return next(
-        n for n, each in enumerate(checkpoints) if meant[0] in each.context["dialogue"]["entries"]
-    ), meant[0]
+    return meant[0]
 
 
-_KEPT = "history of the ContextManager says how many are, 120 by default, and none after clear"
+def _basis(checkpoints: Sequence[Kept], exchange: Exchange, of: str) -> Basis:
+    """Return what is stored of what an answer was made from; the whole graph stores it beside the context."""
+    if basis := exchange.get("basis"):
+        return basis
+    first = next(each for each in checkpoints if exchange in each.context["dialogue"]["entries"])
+    if first.answered and first.answered[0] == exchange["time"]:
+        # in a run of that graph nothing comes between its beginning and its record
+        return {"checkpoint": first.parent, "digest": first.answered[1]}
+    raise HistoryError(
+        f"{of} was answered by another agent, or comes from a router's history: what was sent for it is not known"
+    )
 
 
-def _basis(checkpoints: Sequence[Kept], number: int, exchange: Exchange, of: str) -> tuple[str, str, Kept]:
-    """Return the time that an answer was told, the digest of its context message, and what it was made from."""
-    basis = exchange.get("basis")
-    nothing = Kept("", True, checkpoints[0].time, empty(), None)
-    pruned = HistoryError(f"{of} was answered from a checkpoint that is no longer kept; {_KEPT}")
-    if basis is None:
-        answered = checkpoints[number].answered
-        if answered is None or answered[0] != exchange["time"]:
-            raise HistoryError(
-                f"{of} was answered by another agent, or comes from a router's history: what was sent for it is not known"
-            )
-        # in a run of the whole graph nothing comes between its beginning and its record
-        if number == 0 and not checkpoints[0].first:
-            raise pruned
-        return *answered, checkpoints[number - 1] if number else nothing
-    before = next((each for each in (nothing, *checkpoints) if each.id == basis["checkpoint"]), None)
-    if before is None:
-        raise pruned
-    if window := basis.get("window"):
-        context = _with_window(before.context, checkpoints[: number + 1], window)
-        before = replace(before, context=context)
-    return basis.get("told", exchange["time"]), basis["digest"], before
-
-
-def _with_window(context: ParticipantContext, later: Sequence[Kept], window: str) -> ParticipantContext:
-    """Return a context with the exchanges of a history window, which a later checkpoint has."""
+def _with_window(context: ParticipantContext, checkpoints: Sequence[Kept], window: str) -> ParticipantContext:
+    """Return a context with the exchanges of a history window, which other checkpoints have."""
     past = {
         entry["id"]: entry
-        for each in later
+        for each in checkpoints
         for entry in each.context["dialogue"]["entries"]
         if "request" in entry and entry["id"].startswith(window)
     }

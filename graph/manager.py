@@ -196,7 +196,10 @@ class BaseContextManager:
     async def checkpoints(self, participant_id: str) -> list[Kept]:
         """Return a participant's checkpoints that are kept, oldest first; args and errors are those of `blocks`."""
         with self._participants.using(participant_id) as participant:
-            return [] if self._closed else await self._ledger.checkpoints(participant)
+            if self._closed:
+                return []
+            await self._ledger.forget_idle(participant, self._since())
+            return await self._ledger.checkpoints(participant)
 
     async def history(self, participant_id: str) -> list[Commit]:
         """Return what each commit changed, oldest first, as far back as checkpoints are kept.
@@ -339,7 +342,7 @@ class BaseContextManager:
     async def with_history(
         self, participant_id: str, exchanges: Sequence[CompletedExchange]
     ) -> tuple[Snapshot, asyncio.Task[None] | None]:
-        """Return a snapshot of a participant's context with a router's window in it, and the task that commits what is new of that.
+        """Return a participant's context with a router's window in it, and the task that commits what is new of that.
 
         An answer need not wait for the commit; whoever records it awaits the task before. None if nothing is new.
         Args and errors are those of `reconcile`.

@@ -311,3 +311,24 @@ async def test_a_clear_on_the_whole_graph_stands_in_the_history(clock: Clock) ->
     await compiled.ainvoke({"forget": True}, thread)
     async with manager(clock, saver) as context:
         assert [commit.node for commit in await context.history("p")] == ["record", "clear"]
+
+
+async def test_a_fork_is_told_from_where_it_began(clock: Clock) -> None:
+    saver, model = InMemorySaver(), ScriptedModel()
+    compiled = build_graph(model, clock=clock).compile(checkpointer=saver)
+    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
+    await compiled.ainvoke({"request": "first"}, thread)
+    begun = (await compiled.aget_state(thread)).config
+    clock.move(minutes=1)
+    await compiled.ainvoke({"request": "second"}, thread)
+    clock.move(minutes=1)
+    await compiled.ainvoke({"request": "instead"}, begun)
+    async with manager(clock, saver) as context:
+        told = await Conversation(ScriptedModel(), context=context).explain("p")
+        assert texts(told.messages)[1:] == texts(model.requests[2])[1:] and told.exact
+        added = [change.added for commit in await context.history("p") for change in commit.changes]
+    assert [[entry.get("request") for entry in entries] for entries in added] == [
+        ["first"],
+        ["second"],
+        ["instead"],
+    ]
