@@ -3,7 +3,8 @@
 """The graphs that an Agent Protocol server serves; docs/deployment.md says how.
 
 `managed` is what `aegra.json` names: runs of one thread may overlap, in one process or in several. `whole` is the graph
-of `build_graph` itself, whose state the server keeps: there runs of one thread must not overlap. Either takes what
+of `build_graph` itself, whose state the server keeps: there runs of one thread must not overlap. It is what
+`langgraph.json` names, for `langgraph dev` and LangGraph Studio. Either takes what
 `build_graph` takes, and a thread is a participant. Environment variables say the rest:
 
     OPENAI_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY   an OpenAI-compatible endpoint; without OPENAI_MODEL the embedded model
@@ -18,16 +19,20 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import AsyncExitStack, aclosing
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
+from langgraph.channels import UntrackedValue
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import Overwrite
+from typing_extensions import TypedDict
 
 from xr_ai_conversation import CompactionPrompts, ContextManager, Conversation, build_graph, open_saver
 from xr_ai_conversation.models import EmbeddedModel, openai_model
-from xr_ai_conversation.state.participant import ConversationInput, ConversationOutput
+from xr_ai_conversation.state.chat import request_of, shown
+from xr_ai_conversation.state.participant import ConversationInput, ConversationOutput, wanted
 
 # A server may ask for its graph at every request; what it runs on is opened at the first, and ends with the process.
 _OPENED = AsyncExitStack()
@@ -60,25 +65,36 @@ async def whole() -> Any:
         return _GRAPHS["whole"]
 
 
+class _Kept(TypedDict, total=False):
+    """Nothing of the input, so that the choice of the edge is given that as it came."""
+
+    reply: Annotated[str, UntrackedValue]
+
+
 def _over(context: ContextManager, conversation: Conversation) -> Any:
-    async def step(state: ConversationInput, config: RunnableConfig) -> ConversationOutput:
+    async def step(state: ConversationInput, config: RunnableConfig) -> dict[str, Any]:
         participant = config["configurable"]["thread_id"]
         if state.get("forget"):
             await context.clear(participant)
-        elif "request" in state:
-            write, said = get_stream_writer(), []
-            async with aclosing(conversation.stream(participant, state["request"])) as pieces:
-                async for piece in pieces:
-                    said.append(piece)
-                    write(piece)
-            return {"reply": "".join(said)}
-        elif "text" in state:
-            await context.update(participant, state.get("topic") or "", state["text"])
-        return {}
+            return {"messages": Overwrite([])}
+        if "text" in state or "topic" in state:
+            await context.update(participant, state.get("topic") or "", state.get("text", ""))
+            return {}
+        write, said = get_stream_writer(), []
+        request = state["request"] if "request" in state else request_of(state.get("messages", ()))
+        async with aclosing(conversation.stream(participant, request)) as pieces:
+            async for piece in pieces:
+                said.append(piece)
+                write(piece)
+        entries = (await context.snapshot(participant))["dialogue"]["entries"]
+        return {"reply": "".join(said), "messages": Overwrite(shown(entries, state.get("messages", ())))}
 
-    graph = StateGraph(ConversationOutput, input_schema=ConversationInput, output_schema=ConversationOutput)
+    async def leads(given: dict[str, Any]) -> str:
+        return END if wanted(given) == "nothing" else "conversation"
+
+    graph = StateGraph(_Kept, input_schema=ConversationInput, output_schema=ConversationOutput)
     graph.add_node("conversation", step, input_schema=ConversationInput)
-    graph.add_edge(START, "conversation")
+    graph.add_conditional_edges(START, leads, ["conversation", END])
     graph.add_edge("conversation", END)
     return graph.compile()
 

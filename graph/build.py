@@ -15,22 +15,37 @@ from langgraph.graph.state import CompiledStateGraph
 
 from xr_ai_conversation.graph.system import system_text
 from xr_ai_conversation.nodes.answer import answer_node
-from xr_ai_conversation.nodes.clear import clear
+from xr_ai_conversation.nodes.clear import clear_node
 from xr_ai_conversation.nodes.compact import compact_node
 from xr_ai_conversation.nodes.record import record_node
+from xr_ai_conversation.nodes.step import Step
 from xr_ai_conversation.nodes.update import update_node
 from xr_ai_conversation.state.budgets import Budgets
-from xr_ai_conversation.state.compaction import CompactionPrompts
+from xr_ai_conversation.state.compaction import CompactionPrompts, due
+from xr_ai_conversation.state.context import load
 from xr_ai_conversation.state.participant import (
     ConversationInput,
     ConversationOutput,
+    KeptState,
     LiveState,
     ParticipantState,
+    Wanted,
+    wanted,
 )
 
-WholeGraph: TypeAlias = StateGraph[ParticipantState, None, ConversationInput, ConversationOutput]
+WholeGraph: TypeAlias = StateGraph[KeptState, None, ConversationInput, ConversationOutput]
 LiveGraph: TypeAlias = CompiledStateGraph[LiveState, None, LiveState, LiveState]
 NodeName: TypeAlias = Literal["answer", "record", "update", "compact", "clear"]
+
+_ENTRANCES: Mapping[Wanted, tuple[str, NodeName]] = {
+    "request": ("request or messages", "answer"),
+    "messages": ("request or messages", "answer"),
+    "topic and text": ("topic and text", "update"),
+    "forget": ("forget", "clear"),
+    "nothing": ("nothing", "compact"),
+}
+"""What each input is called on the edge that it takes, and where that leads."""
+_DUE, _DONE = "a section is due", "nothing is due"
 
 
 def system_clock() -> datetime:
@@ -58,8 +73,10 @@ def build_graph(
 ) -> WholeGraph:
     """Return the builder of the whole graph, uncompiled: answer, record, update, compact and clear.
 
-    One thread is one participant. A run is given a `request`, a `topic` with a `text`, or `forget`. Runs on one
-    thread must not overlap, as a server that queues them sees to; `ContextManager` serves those that must.
+    One thread is one participant. A run is given one of `request`, `messages`, `topic` with `text`, or `forget`; with
+    none of them it compacts what is due. Another input is refused with a ValueError, before anything is changed. Runs
+    on one thread must not overlap, as a server that queues them sees to; `ContextManager` serves those that must.
+    Synchronous runs need a synchronous saver.
 
     Args:
         llm: Any chat model; it answers, and it summarises.
@@ -96,23 +113,42 @@ def whole_graph(
 ) -> WholeGraph:
     """Return the builder of the whole graph from checked parts; `build_graph` says what they are."""
     graph: WholeGraph = StateGraph(
-        ParticipantState, input_schema=ConversationInput, output_schema=ConversationOutput
+        KeptState, input_schema=ConversationInput, output_schema=ConversationOutput
     )
     nodes: dict[NodeName, Any] = {  # langgraph's node protocols do not take a state that is a supertype
         "answer": answer_node(llm, system, budgets, clock),
         "record": record_node(new_id),
         "update": update_node(budgets, clock, new_id),
         "compact": compact_node(llm, budgets, prompts, new_id),
-        "clear": clear,
+        "clear": clear_node(),
     }
     for name, node in nodes.items():
         graph.add_node(name, node, input_schema=ParticipantState)
-    graph.add_conditional_edges(START, _wanted, ["answer", "update", "compact", "clear"])
-    graph.add_edge("answer", "record")
-    graph.add_conditional_edges("record", _after_change, ["compact", END])
-    graph.add_conditional_edges("update", _after_change, ["compact", END])
-    graph.add_conditional_edges("compact", _after_compaction, ["compact", END])
-    graph.add_edge("clear", END)
+
+    def any_due(state: ParticipantState) -> bool:
+        context = load(state.get("context"))
+        return any(due(context, topic, budgets) for topic in budgets.sections())
+
+    def after_change(state: ParticipantState) -> str:
+        """Compact in a run that was given something; a commit from outside, which is given nothing, ends here."""
+        return _DUE if ("request" in state or "text" in state) and any_due(state) else _DONE
+
+    def after_compaction(state: ParticipantState) -> str:
+        failed = state.get("rejected", "a commit from outside")
+        return _DUE if not failed and (state.get("until") or any_due(state)) else _DONE
+
+    # The graph reads the state to choose an edge, even where there is but one. So an edit from outside, as whichever
+    # node it may come, is refused before anything of it is stored.
+    choices: list[tuple[str, Callable[[Any], str], Mapping[str, str]]] = [
+        (START, lambda given: _ENTRANCES[wanted(given)][0], dict(_ENTRANCES.values())),
+        ("answer", lambda _: "answered", {"answered": "record"}),
+        ("record", after_change, {_DUE: "compact", _DONE: END}),
+        ("update", after_change, {_DUE: "compact", _DONE: END}),
+        ("compact", after_compaction, {_DUE: "compact", _DONE: END}),
+        ("clear", lambda _: "forgotten", {"forgotten": END}),
+    ]
+    for source, choice, ends in choices:
+        graph.add_conditional_edges(source, Step(choice), {label: end for label, end in ends.items()})
     return graph
 
 
@@ -128,23 +164,6 @@ def live_graph(name: NodeName, node: Any) -> LiveGraph:  # Any: as in `whole_gra
     graph.add_edge(START, name)
     graph.add_edge(name, END)
     return graph.compile(checkpointer=False)
-
-
-async def _wanted(state: ParticipantState) -> NodeName:
-    if state.get("forget"):
-        return "clear"
-    if "request" in state:
-        return "answer"
-    return "update" if "text" in state else "compact"
-
-
-async def _after_change(state: ParticipantState) -> str:
-    """Compact in a run that was given something; a commit from outside, which is given nothing, ends here."""
-    return "compact" if "request" in state or "text" in state else END
-
-
-async def _after_compaction(state: ParticipantState) -> str:
-    return "compact" if state.get("until") else END
 
 
 __all__ = [

@@ -5,28 +5,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from langgraph.types import StreamWriter
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_stream_writer
 
-from xr_ai_conversation.nodes.message import finish_of, text_of
+from xr_ai_conversation.nodes.message import finish_of
+from xr_ai_conversation.nodes.step import Step
 from xr_ai_conversation.state.budgets import Budgets
+from xr_ai_conversation.state.chat import request_of, text_of
 from xr_ai_conversation.state.context import load
 from xr_ai_conversation.state.manifest import manifest, outline
-from xr_ai_conversation.state.participant import ParticipantState
+from xr_ai_conversation.state.participant import Changes, ParticipantState
 from xr_ai_conversation.state.prompt import PromptView, context_message, prompt_view
 from xr_ai_conversation.state.reasoning import Speech
 from xr_ai_conversation.state.reply import cut_off
+from xr_ai_conversation.state.text import clean
 from xr_ai_conversation.state.times import instant, stamp
 
 _LOG = logging.getLogger(__name__)
 
-
 _NO_CHUNKS = "No generation chunks were returned"
-"""What LangChain raises for a model that streams nothing at all."""
 
 
 class EmptyAnswerError(RuntimeError):
@@ -49,10 +52,74 @@ def answer_messages(system: str, seen: PromptView, request: str, now: datetime) 
     ]
 
 
+def _message(speaker: str, text: str, name: str | None = None) -> dict[str, str | None]:
+    """Return a message as plain JSON: LangGraph would stream any other once more, as a token."""
+    return {"type": speaker, "content": text, "id": name}
+
+
+class _Answer:
+    """An answer while it is made: fed with what the model streams, it tells what of it is spoken."""
+
+    def __init__(
+        self, state: ParticipantState, system: str, budgets: Budgets, clock: Callable[[], datetime]
+    ) -> None:
+        given = state.get("request")
+        self._request = clean(given) if given is not None else request_of(state.get("messages", ()))
+        self._now = instant(state["asked"]) if "asked" in state else clock()
+        self._context, self._budgets = load(state.get("context")), budgets
+        self._seen = prompt_view(self._context, budgets)
+        self.messages = answer_messages(system, self._seen, self._request, self._now)
+        self.config: RunnableConfig = {
+            "run_name": "answer request",
+            "metadata": outline(self._seen, self._now),
+        }
+        self._asked = [] if given is None else [_message("human", self._request)]
+        self._speech = Speech()
+        self._said: list[str] = []
+        self._finish = ""
+        self._id: str | None = None
+        self._write = get_stream_writer()
+
+    def feed(self, chunk: BaseMessage) -> None:
+        self._finish = finish_of(chunk) or self._finish
+        self._id = chunk.id or self._id
+        self._speak(self._speech.feed(text_of(chunk)))
+
+    def end(self) -> Changes:
+        self._speak(self._speech.end())
+        reply = "".join(self._said)
+        if not reply:
+            raise EmptyAnswerError("the model returned an empty answer; nothing was recorded")
+        if cut_off(self._finish):
+            _LOG.warning("an answer of %d characters was cut off by the model (%s)", len(reply), self._finish)
+        return {
+            "request": self._request,
+            "reply": reply,
+            "asked": stamp(self._now),
+            "messages": [*self._asked, _message("ai", reply, self._id)],
+            "manifest": manifest(self._context, self._budgets, self._seen, self._now),
+        }
+
+    def _speak(self, text: str) -> None:
+        if text:
+            self._said.append(text)
+            self._write(text)
+
+
+@contextmanager
+def _if_any() -> Iterator[None]:
+    """Pass over what LangChain raises for a model that streams nothing at all."""
+    try:
+        yield
+    except ValueError as error:
+        if str(error) != _NO_CHUNKS:
+            raise
+
+
 def answer_node(
     llm: BaseChatModel, system: str, budgets: Budgets, clock: Callable[[], datetime]
-) -> Callable[[ParticipantState, StreamWriter], Awaitable[ParticipantState]]:
-    """Return the node that answers `request`.
+) -> Step[ParticipantState, Changes]:
+    """Return the node that answers `request`, or else the last human one of `messages`.
 
     It writes each piece of the answer to the custom stream, from the first visible character on and without
     reasoning, and returns the whole as `reply`, with the manifest of what it was made from. The current time that it
@@ -65,37 +132,21 @@ def answer_node(
         clock: Returns the current time, with its zone.
     """
 
-    async def answer(state: ParticipantState, writer: StreamWriter) -> ParticipantState:
-        now = instant(state["asked"]) if "asked" in state else clock()
-        request = state["request"]
-        context = load(state.get("context"))
-        seen = prompt_view(context, budgets)
-        messages = answer_messages(system, seen, request, now)
-        speech, said, finish = Speech(), list[str](), ""
-        try:
-            async for chunk in llm.astream(
-                messages, {"run_name": "answer request", "metadata": outline(seen, now)}
-            ):
-                finish = finish_of(chunk) or finish
-                if text := speech.feed(text_of(chunk)):
-                    said.append(text)
-                    writer(text)
-        except ValueError as error:
-            if str(error) != _NO_CHUNKS:
-                raise
-        if text := speech.end():
-            said.append(text)
-            writer(text)
-        if not said:
-            raise EmptyAnswerError("the model returned an empty answer; nothing was recorded")
-        if cut_off(finish):
-            _LOG.warning(
-                "an answer of %d characters was cut off by the model (%s)", len("".join(said)), finish
-            )
-        told = manifest(context, budgets, seen, now)
-        return {"request": request, "reply": "".join(said), "asked": stamp(now), "manifest": told}
+    def answer(state: ParticipantState) -> Changes:
+        made = _Answer(state, system, budgets, clock)
+        with _if_any():
+            for chunk in llm.stream(made.messages, made.config):
+                made.feed(chunk)
+        return made.end()
 
-    return answer
+    async def aanswer(state: ParticipantState) -> Changes:
+        made = _Answer(state, system, budgets, clock)
+        with _if_any():
+            async for chunk in llm.astream(made.messages, made.config):
+                made.feed(chunk)
+        return made.end()
+
+    return Step(answer, aanswer)
 
 
 __all__ = ["EmptyAnswerError", "answer_messages", "answer_node"]

@@ -4,12 +4,19 @@
 
 from __future__ import annotations
 
-from xr_ai_conversation.state.participant import LiveState, ParticipantState
+from langgraph.types import Overwrite
+
+from xr_ai_conversation.nodes.step import Step
+from xr_ai_conversation.state.participant import Changes, ParticipantState
 
 
-async def clear(_: ParticipantState) -> LiveState:
-    """Return the operation that empties the context, and an empty reply."""
-    return {"context": [{"op": "clear"}], "reply": "", "manifest": None}
+def clear_node() -> Step[ParticipantState, Changes]:
+    """Return the node that empties the context and the messages, with an empty reply."""
+
+    def clear(_: ParticipantState) -> Changes:
+        return {"context": [{"op": "clear"}], "reply": "", "messages": Overwrite([]), "manifest": None}
+
+    return Step(clear)
 
 
-__all__ = ["clear"]
+__all__ = ["clear_node"]

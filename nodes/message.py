@@ -8,22 +8,12 @@ from collections.abc import Mapping
 
 from langchain_core.messages import BaseMessage
 
+from xr_ai_conversation.state.chat import text_of
 from xr_ai_conversation.state.reply import Reply
 
 _FINISH = {"finishreason", "stopreason", "donereason", "completionreason", "incompletedetails"}
 _UNFINISHED = ("incomplete", "failed", "cancelled")  # statuses of OpenAI's responses
 _REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
-
-
-def text_of(message: BaseMessage) -> str:
-    """Return the text of a message whose content is a string or a list of blocks; only text blocks count."""
-    if isinstance(message.content, str):
-        return message.content
-    return "".join(
-        block if isinstance(block, str) else str(block.get("text") or "")
-        for block in message.content
-        if isinstance(block, str) or block.get("type") == "text"
-    )
 
 
 def finish_of(message: BaseMessage) -> str:

@@ -4,22 +4,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
-from xr_ai_conversation.state.operations import Operation, record
-from xr_ai_conversation.state.participant import LiveState, ParticipantState
+from langgraph.types import Overwrite
+
+from xr_ai_conversation.nodes.step import Step
+from xr_ai_conversation.state.chat import shown
+from xr_ai_conversation.state.context import empty
+from xr_ai_conversation.state.operations import Operation, fold, record
+from xr_ai_conversation.state.participant import Changes, ParticipantState
 
 
-def record_node(new_id: Callable[[], str]) -> Callable[[ParticipantState], Awaitable[LiveState]]:
+def record_node(new_id: Callable[[], str]) -> Step[ParticipantState, Changes]:
     """Return the node that records `request` and `reply` as one exchange; `new_id` makes the entry's id."""
 
-    async def record_exchange(state: ParticipantState) -> LiveState:
+    def record_exchange(state: ParticipantState) -> Changes:
         operation: Operation = record(
             {"id": new_id(), "time": state["asked"], "request": state["request"], "response": state["reply"]}
         )
-        return {"context": [operation]}
+        entries = fold(state.get("context") or empty(), [operation])["dialogue"]["entries"]
+        return {"context": [operation], "messages": Overwrite(shown(entries, state.get("messages", ())))}
 
-    return record_exchange
+    return Step(record_exchange)
 
 
 __all__ = ["record_node"]

@@ -4,18 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 
+from xr_ai_conversation.nodes.step import Step
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.operations import update
-from xr_ai_conversation.state.participant import LiveState, ParticipantState
+from xr_ai_conversation.state.participant import Changes, ParticipantState
 from xr_ai_conversation.state.times import stamp
 
 
 def update_node(
     budgets: Budgets, clock: Callable[[], datetime], new_id: Callable[[], str]
-) -> Callable[[ParticipantState], Awaitable[LiveState]]:
+) -> Step[ParticipantState, Changes]:
     """Return the node that appends `text` to an incremental `topic`, or makes it a summary topic's state.
 
     Args:
@@ -24,14 +25,11 @@ def update_node(
         new_id: Makes the id of the update.
     """
 
-    async def take_update(state: ParticipantState) -> LiveState:
-        return {
-            "context": [
-                update(budgets, new_id(), stamp(clock()), state.get("topic") or "", state.get("text", ""))
-            ]
-        }
+    def take_update(state: ParticipantState) -> Changes:
+        topic, text = state.get("topic") or "", state.get("text", "")
+        return {"context": [update(budgets, new_id(), stamp(clock()), topic, text)]}
 
-    return take_update
+    return Step(take_update)
 
 
 __all__ = ["update_node"]

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Literal, NotRequired, TypeAlias, assert_never
+from typing import Any, Literal, NotRequired, TypeAlias, assert_never
 
 from typing_extensions import TypedDict
 
@@ -25,6 +25,7 @@ from xr_ai_conversation.state.context import (
     load,
     section,
 )
+from xr_ai_conversation.state.edit import edited
 from xr_ai_conversation.state.identity import (
     LENGTH,
     has_turn,
@@ -166,7 +167,9 @@ def update(budgets: Budgets, entry_id: str, time: str, topic: str, text: str) ->
     raise ValueError(f"topic must be a configured one ({known}), got {topic!r}")
 
 
-def fold(context: ParticipantContext, operations: Sequence[Operation]) -> ParticipantContext:
+def fold(
+    context: ParticipantContext, operations: Sequence[Operation] | Mapping[str, Any]
+) -> ParticipantContext:
     """Return the context after the operations, folded in one after the other; the reducer of a thread.
 
     Nothing given is changed. An operation that adds what is there already, or compacts what is there no more,
@@ -174,11 +177,14 @@ def fold(context: ParticipantContext, operations: Sequence[Operation]) -> Partic
 
     Args:
         context: A participant's context as stored; of an older schema version, it is migrated.
-        operations: What to do, in this order.
+        operations: What to do, in this order; or a whole context, as a person has edited it.
 
     Raises:
         ContextSchemaError: The stored context is damaged or of a newer version.
+        ValueError: The edited context breaks a rule.
     """
+    if isinstance(operations, Mapping):
+        return edited(load(context), operations)
     return reduce(_apply, operations, load(context))
 
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import psycopg
 import pytest
 from fakes.clock import Clock
+from fakes.endpoint import Endpoint, serving_endpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -33,6 +34,12 @@ def no_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Endpoint]:
+    with serving_endpoint() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -39,14 +39,14 @@ async def test_a_run_with_a_request_answers_and_records(open_saver: OpenSaver, c
     llm = model()
     async with open_saver() as saver:
         graph = whole(llm, clock, instructions="Be brief.").compile(checkpointer=saver)
-        assert await graph.ainvoke({"request": "Hello"}, P) == {"reply": "ANSWER"}
-        assert await graph.ainvoke({"request": "Again"}, P) == {"reply": "ANSWER"}
+        assert (await graph.ainvoke({"request": "Hello"}, P))["reply"] == "ANSWER"
+        assert (await graph.ainvoke({"request": "Again"}, P))["reply"] == "ANSWER"
         assert "user> Hello\nassistant> ANSWER" in texts(llm.requests[1])[1]
         assert texts(llm.requests[1])[0].endswith("Be brief.")
         state = await graph.aget_state(P)
         assert state.next == ()
         assert json.loads(json.dumps(state.values)) == state.values
-        assert list(state.values) == ["context", "manifest"]
+        assert sorted(state.values) == ["context", "manifest", "messages"]
 
 
 async def test_a_run_with_a_topic_takes_an_update_in(clock: Clock) -> None:
@@ -69,7 +69,7 @@ async def test_a_bad_update_is_refused_and_leaves_a_thread_that_works(
     await graph.ainvoke({"request": "Hello"}, P)
     with pytest.raises(ValueError, match=r"topic must be|must not be blank"):
         await graph.ainvoke(update, P)
-    assert await graph.ainvoke({"request": "Still there?"}, P) == {"reply": "ANSWER"}
+    assert (await graph.ainvoke({"request": "Still there?"}, P))["reply"] == "ANSWER"
 
 
 async def test_a_run_compacts_what_is_due_after_the_answer_in_as_many_steps_as_it_takes(clock: Clock) -> None:
@@ -135,18 +135,52 @@ async def test_an_empty_run_compacts_nothing_when_there_is_nothing_to_compact(
     assert (await graph.aget_state(P)).values.get("context", {}) == before.get("context", {}) or not entries
 
 
-async def test_forgetting_empties_the_context(clock: Clock) -> None:
+async def test_a_run_compacts_every_section_that_is_due(clock: Clock) -> None:
+    topics = {"incremental_context_topics": ["notes", "plans"]}
+    graph = whole(model(), clock, **topics).compile(checkpointer=InMemorySaver())
+    silent = ScriptedModel(script=says(""))
+    async with ContextManager(silent, clock=clock, checkpointer=graph.checkpointer, **topics) as context:  # type: ignore[arg-type]
+        for topic in 3 * ["notes", "plans"]:
+            await context.update("p", topic, "x" * 1_000)
+        await context.settled()
+    await graph.ainvoke({}, P)
+    found = (await graph.aget_state(P)).values["context"]["topics"]
+    assert [found[topic]["summary"]["text"] for topic in ("notes", "plans")] == ["SUMMARY", "SUMMARY"]
+
+
+async def test_forgetting_empties_the_context_and_the_messages(clock: Clock) -> None:
     graph = whole(model(), clock).compile(checkpointer=InMemorySaver())
     await graph.ainvoke({"request": "Hello"}, P)
-    await graph.ainvoke({"forget": True}, P)
+    assert await graph.ainvoke({"forget": True}, P) == {"reply": "", "messages": []}
     assert "Hello" not in json.dumps((await graph.aget_state(P)).values)
 
 
-async def test_the_schemas_list_only_what_a_person_gives_and_gets(clock: Clock) -> None:
+async def test_the_schemas_list_only_what_a_person_gives_and_gets_and_say_what_it_is(clock: Clock) -> None:
     graph = whole(model(), clock).compile()
-    assert list(graph.get_input_jsonschema()["properties"]) == ["request", "topic", "text", "forget"]
-    assert list(graph.get_output_jsonschema()["properties"]) == ["reply"]
+    given = graph.get_input_jsonschema()["properties"]
+    assert list(given) == ["request", "messages", "topic", "text", "forget"]
+    assert all(len(field["description"]) > 20 for field in given.values())
+    assert list(graph.get_output_jsonschema()["properties"]) == ["reply", "messages"]
     assert graph.get_context_jsonschema() is None
+
+
+async def test_the_drawing_shows_the_nodes_and_why_each_edge_is_taken(clock: Clock) -> None:
+    drawn = whole(model(), clock).compile().get_graph()
+    assert set(drawn.nodes) == {"__start__", "answer", "record", "update", "compact", "clear", "__end__"}
+    assert {(edge.source, edge.data, edge.target) for edge in drawn.edges} == {
+        ("__start__", "request or messages", "answer"),
+        ("__start__", "topic and text", "update"),
+        ("__start__", "forget", "clear"),
+        ("__start__", "nothing", "compact"),
+        ("answer", "answered", "record"),
+        ("record", "a section is due", "compact"),
+        ("record", "nothing is due", "__end__"),
+        ("update", "a section is due", "compact"),
+        ("update", "nothing is due", "__end__"),
+        ("compact", "a section is due", "compact"),
+        ("compact", "nothing is due", "__end__"),
+        ("clear", "forgotten", "__end__"),
+    }
 
 
 async def test_the_answer_streams_as_text_and_the_summary_never_shows(clock: Clock) -> None:

@@ -11,18 +11,10 @@ import asyncio
 import importlib.metadata
 import importlib.util
 import json
-import os
 import signal
-import socket
-import subprocess
-import sys
-import threading
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -30,10 +22,11 @@ from uuid import uuid4
 import httpx
 import psycopg
 import pytest
-from langgraph_sdk import get_client
+from fakes.endpoint import Endpoint
 from langgraph_sdk.client import LangGraphClient
 from processes import stored
 from psycopg import sql
+from served import READY_S, SOON_S, Served, environment, serving, until
 
 from xr_ai_conversation import open_saver
 from xr_ai_conversation.state.context import Section
@@ -49,91 +42,8 @@ DEPLOY = Path(__file__).parents[1] / "deploy"
 DATABASES = ("server", "conversations")
 CHECKPOINTS = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 """What the server's saver keeps of a thread; aegra-api before 0.7 leaves it there when the thread is deleted."""
-READY_S, SOON_S = 60, 20
 _EARLY = _INSTALLED and importlib.metadata.version("aegra-api").startswith("0.6.")
-NOT_OURS = ("AEGRA_", "LANG", "OPENAI_", "OTEL_", "REDIS_", "CONVERSATION_", "POSTGRES_")
-
-
-@dataclass
-class Endpoint:
-    """An OpenAI-compatible endpoint that answers "re " and the request; a request that names a gate waits at it."""
-
-    url: str = ""
-    contexts: dict[str, str] = field(default_factory=dict)
-    """The context that each request came with."""
-    gates: dict[str, threading.Event] = field(default_factory=dict)
-
-    def gate(self) -> str:
-        """Return the name of a new gate: the answer to a request with it begins, and goes on when it is set."""
-        name = f"gate-{uuid4().hex}"
-        self.gates[name] = threading.Event()
-        return name
-
-    def pieces(self, messages: list[dict[str, str]]) -> Iterator[str]:
-        request = messages[-1]["content"]
-        if "End of the text." in request:
-            yield "SUMMARY"
-            return
-        self.contexts[request] = messages[1]["content"]
-        yield "re "
-        for name, opened in list(self.gates.items()):
-            if name in request:
-                opened.wait(READY_S)
-        yield request
-
-
-def handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            self.send_response(200)
-            try:
-                if asked.get("stream"):
-                    self.send_header("content-type", "text/event-stream")
-                    self.end_headers()
-                    for piece in endpoint.pieces(asked["messages"]):
-                        self.event({"delta": {"content": piece}, "finish_reason": None})
-                    self.event({"delta": {}, "finish_reason": "stop"})
-                    self.wfile.write(b"data: [DONE]\n\n")
-                else:
-                    self.send_header("content-type", "application/json")
-                    self.end_headers()
-                    message = {"role": "assistant", "content": "".join(endpoint.pieces(asked["messages"]))}
-                    self.wfile.write(completion({"message": message, "finish_reason": "stop"}))
-            except ConnectionError:
-                pass  # who asked has left
-
-        def event(self, choice: dict[str, Any]) -> None:
-            self.wfile.write(b"data: " + completion(choice) + b"\n\n")
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    return Handler
-
-
-def completion(choice: dict[str, Any]) -> bytes:
-    found = {"id": "1", "created": 1, "model": "m", "choices": [{"index": 0, **choice}]}
-    return json.dumps(found).encode()
-
-
-class _Endpoint(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    found = Endpoint()
-    with _Endpoint(("127.0.0.1", 0), handler(found)) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        found.url = f"http://127.0.0.1:{server.server_port}/v1"
-        yield found
-        for opened in found.gates.values():
-            opened.set()
-        server.shutdown()
-        thread.join()
+SERVER = ("uvicorn", "aegra_api.main:app")
 
 
 @pytest.fixture(scope="module")
@@ -163,29 +73,6 @@ def _uuids(address: str) -> None:
             )
 
 
-@dataclass
-class Served:
-    """A server process."""
-
-    url: str
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    @property
-    def client(self) -> LangGraphClient:
-        return get_client(url=self.url, api_key=None)
-
-    def ready(self) -> None:
-        ends = time.monotonic() + READY_S
-        while time.monotonic() < ends and self.process.poll() is None:
-            try:
-                if httpx.get(f"{self.url}/health", trust_env=False).is_success:
-                    return
-            except httpx.TransportError:
-                time.sleep(0.05)
-        pytest.fail(f"the server did not start:\n{self.log.read_text()[-3_000:]}")
-
-
 @pytest.fixture(scope="module")
 def settings(
     endpoint: Endpoint, databases: dict[str, str], tmp_path_factory: pytest.TempPathFactory
@@ -196,49 +83,17 @@ def settings(
     config = tmp_path_factory.mktemp("config") / "aegra.json"
     served = {"conversation": f"{DEPLOY / file}:{name}", "whole": f"{DEPLOY / file}:whole"}
     config.write_text(json.dumps({"graphs": served}))
-    ours = {key: value for key, value in os.environ.items() if not key.upper().startswith(NOT_OURS)}
-    return {
-        **ours,
-        "AEGRA_CONFIG": str(config),
-        "DATABASE_URL": databases["server"],
-        "CONVERSATION_DATABASE_URL": databases["conversations"],
-        "CONVERSATION_INCREMENTAL_TOPICS": "notes",
-        "OPENAI_MODEL": "m",
-        "OPENAI_BASE_URL": endpoint.url,
-        "AUTH_TYPE": "noop",
-        "ENV_MODE": "PRODUCTION",
-        "LOG_LEVEL": "WARNING",
-        "NO_PROXY": "127.0.0.1",
-    }
-
-
-@contextmanager
-def serving(settings: dict[str, str], folder: Path) -> Iterator[Served]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = folder / f"{port}.log"
-    command = [
-        sys.executable,
-        "-m",
-        "uvicorn",
-        "aegra_api.main:app",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, env=settings, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        yield Served(f"http://127.0.0.1:{port}", process, log)
-    finally:
-        process.terminate()
-        try:
-            process.wait(SOON_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    return environment(
+        AEGRA_CONFIG=str(config),
+        DATABASE_URL=databases["server"],
+        CONVERSATION_DATABASE_URL=databases["conversations"],
+        CONVERSATION_INCREMENTAL_TOPICS="notes",
+        OPENAI_MODEL="m",
+        OPENAI_BASE_URL=endpoint.url,
+        AUTH_TYPE="noop",
+        ENV_MODE="PRODUCTION",
+        LOG_LEVEL="WARNING",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -248,9 +103,9 @@ def servers(
     """Two server processes; the first has laid out the databases when the second starts."""
     folder = tmp_path_factory.mktemp("servers")
     with ExitStack() as stack:
-        first = stack.enter_context(serving(settings, folder))
+        first = stack.enter_context(serving(SERVER, settings, folder))
         first.ready()
-        second = stack.enter_context(serving(settings, folder))
+        second = stack.enter_context(serving(SERVER, settings, folder))
         second.ready()
         yield first, second
 
@@ -276,7 +131,9 @@ async def participant(clients: Clients) -> str:
 
 
 async def turn(client: LangGraphClient, thread: str, graph: str, text: str, **options: Any) -> Any:
-    return await client.runs.wait(thread, graph, input={"request": text}, **options)
+    """Return the reply to a request."""
+    found = await client.runs.wait(thread, graph, input={"request": text}, **options)
+    return found["reply"]  # type: ignore[call-overload]
 
 
 @asynccontextmanager
@@ -284,14 +141,6 @@ async def kept(databases: dict[str, str], graph: str) -> AsyncIterator[Any]:
     """Yield a function that returns the stored context of a participant, whichever graph is served."""
     async with open_saver(databases["conversations" if graph == "conversation" else "server"]) as saver:
         yield lambda thread: stored(saver, thread)
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(SOON_S):
-        while True:
-            if await holds():
-                return
-            await asyncio.sleep(0.02)
 
 
 async def begun(endpoint: Endpoint, request: str) -> None:
@@ -313,7 +162,7 @@ async def test_turns_of_a_participant_alternate_over_both_and_each_sees_all_befo
     thread = await participant(clients)
     asked = [f"{thread} <{number}>" for number in range(8)]
     for number, text in enumerate(asked):
-        assert await turn(clients[number % 2], thread, graph, text) == {"reply": f"re {text}"}
+        assert await turn(clients[number % 2], thread, graph, text) == f"re {text}"
         assert endpoint.contexts[text].count("user>") == number
         assert all(endpoint.contexts[text].count(f"user> {before}") == 1 for before in asked[:number])
     async with kept(databases, graph) as context:
@@ -387,7 +236,7 @@ async def test_the_server_does_not_queue_runs_so_the_whole_graph_loses_one_that_
     slow = asyncio.create_task(turn(clients[0], thread, "whole", gate, multitask_strategy=strategy))
     await begun(endpoint, gate)
     answered = turn(clients[1], thread, "whole", "quick", multitask_strategy=strategy)
-    assert await asyncio.wait_for(answered, SOON_S) == {"reply": "re quick"}
+    assert await asyncio.wait_for(answered, SOON_S) == "re quick"
     endpoint.gates[gate].set()
     await slow
     async with kept(databases, "whole") as context:
@@ -426,7 +275,7 @@ async def test_what_was_answered_outlives_a_process_that_is_killed(
     clients: Clients, endpoint: Endpoint, settings: dict[str, str], databases: dict[str, str], tmp_path: Path
 ) -> None:
     thread, gate = await participant(clients), endpoint.gate()
-    with serving(settings, tmp_path) as third:
+    with serving(SERVER, settings, tmp_path) as third:
         await asyncio.to_thread(third.ready)
         async with third.client as client, httpx.AsyncClient(timeout=READY_S, trust_env=False) as http:
             await turn(client, thread, "conversation", "<0>")

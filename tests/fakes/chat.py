@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import Field
+
+_T = TypeVar("_T")
 
 Piece: TypeAlias = "str | AIMessageChunk | BaseException"
 """What a model streams next: text, a whole chunk, or an error that it raises."""
@@ -70,6 +72,17 @@ class ScriptedModel(BaseChatModel):
         finally:
             self.closed += 1
 
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        chunks = self._astream(messages, stop, None, **kwargs)
+        while (chunk := _at_once(anext(chunks, None))) is not None:
+            yield chunk
+
     async def _agenerate(
         self,
         messages: list[BaseMessage],
@@ -96,7 +109,18 @@ class ScriptedModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        raise NotImplementedError("this model is asynchronous")
+        return _at_once(self._agenerate(messages, stop, None, **kwargs))
+
+
+def _at_once(work: Awaitable[_T]) -> _T:
+    """Return what a script gives without waiting, which is all that a synchronous call can take."""
+    step = work.__await__()
+    try:
+        next(step)
+    except StopIteration as end:
+        found: _T = end.value
+        return found
+    raise RuntimeError("a script that waits is for asynchronous calls")
 
 
 def texts(messages: Sequence[BaseMessage]) -> list[str]:
