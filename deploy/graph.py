@@ -19,20 +19,23 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import AsyncExitStack, aclosing
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
-from langgraph.channels import UntrackedValue
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
-from typing_extensions import TypedDict
 
 from xr_ai_conversation import CompactionPrompts, ContextManager, Conversation, build_graph, open_saver
 from xr_ai_conversation.models import EmbeddedModel, openai_model
 from xr_ai_conversation.state.chat import request_of, shown
-from xr_ai_conversation.state.participant import ConversationInput, ConversationOutput, wanted
+from xr_ai_conversation.state.participant import (
+    ConversationInput,
+    ConversationOutput,
+    ConversationReply,
+    wanted,
+)
 
 # A server may ask for its graph at every request; what it runs on is opened at the first, and ends with the process.
 _OPENED = AsyncExitStack()
@@ -65,12 +68,6 @@ async def whole() -> Any:
         return _GRAPHS["whole"]
 
 
-class _Kept(TypedDict, total=False):
-    """Nothing of the input, so that the choice of the edge is given that as it came."""
-
-    reply: Annotated[str, UntrackedValue]
-
-
 def _over(context: ContextManager, conversation: Conversation) -> Any:
     async def step(state: ConversationInput, config: RunnableConfig) -> dict[str, Any]:
         participant = config["configurable"]["thread_id"]
@@ -92,7 +89,8 @@ def _over(context: ContextManager, conversation: Conversation) -> Any:
     async def leads(given: dict[str, Any]) -> str:
         return END if wanted(given) == "nothing" else "conversation"
 
-    graph = StateGraph(_Kept, input_schema=ConversationInput, output_schema=ConversationOutput)
+    # built upon a state without the input, so that the choice of the edge is given that as it came
+    graph = StateGraph(ConversationReply, input_schema=ConversationInput, output_schema=ConversationOutput)
     graph.add_node("conversation", step, input_schema=ConversationInput)
     graph.add_conditional_edges(START, leads, ["conversation", END])
     graph.add_edge("conversation", END)

@@ -49,15 +49,20 @@ class ConversationInput(TypedDict, total=False):
     ]
 
 
-class ConversationOutput(TypedDict, total=False):
-    """What a run of the whole graph returns."""
+class ConversationReply(TypedDict, total=False):
+    """What a run answers."""
 
     reply: Annotated[str, Field(description="The answer to the request."), UntrackedValue]
+
+
+class ConversationOutput(ConversationReply, total=False):
+    """What a run of the whole graph returns."""
+
     messages: Messages
 
 
 class KeptState(TypedDict, total=False):
-    """What the graph is built upon: the context, which is stored."""
+    """What the graph is built upon: nothing of the input, so that the choice of its first edge is given that as it came."""
 
     context: Annotated[
         ParticipantContext,
@@ -69,10 +74,9 @@ class KeptState(TypedDict, total=False):
     ]
 
 
-class ParticipantState(ConversationInput, KeptState, total=False):
+class ParticipantState(ConversationInput, ConversationOutput, KeptState, total=False):
     """The state of a participant's thread; the context, the messages and the manifest are stored."""
 
-    reply: Annotated[str, UntrackedValue]
     asked: Annotated[str, UntrackedValue]
     """When the request came, as `times.stamp` writes it."""
     until: Annotated[str, UntrackedValue]
@@ -139,6 +143,7 @@ __all__ = [
     "Changes",
     "ConversationInput",
     "ConversationOutput",
+    "ConversationReply",
     "KeptState",
     "LiveState",
     "ParticipantState",
