@@ -77,7 +77,7 @@ class Ledger:
         """
         if self._owns_store:
             return participant.context or empty()
-        return _loaded(participant, (await self._head(participant)).value)
+        return _loaded(participant, await self._head(participant))
 
     async def with_identities(
         self, participant: Participant, context: ParticipantContext
@@ -156,7 +156,7 @@ class Ledger:
                 with attempt:
                     changed = await self._write(participant, node, operations)
                     if changed is None and attempt.retry_state.attempt_number > 1:
-                        changed = _loaded(participant, (await self._head(participant)).value)
+                        changed = _loaded(participant, await self._head(participant))
             if changed is None:
                 return
             if self._owns_store:
@@ -211,7 +211,7 @@ class Ledger:
             return participant.context or empty()
         head = await self._head(participant)
         sort_after(head.checkpoint_id)
-        return _loaded(participant, head.value)
+        return _loaded(participant, head)
 
     def compacting(self, participant: Participant, topic: str | None) -> AbstractAsyncContextManager[None]:
         """Keep other processes from asking for a summary of a section meanwhile."""
@@ -281,9 +281,14 @@ class Ledger:
         await self._store.close()
 
 
-def _loaded(participant: Participant, stored: object) -> ParticipantContext:
+def _loaded(participant: Participant, head: Head) -> ParticipantContext:
     with _naming(participant):
-        return load(stored)
+        if head.checkpoint_id is not None and head.value is None:
+            raise ContextSchemaError(
+                "the thread of that id in this store is of another graph; give the context manager a store of its own, "
+                "or the other graph other thread ids"
+            )
+        return load(head.value)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xr_ai_conversation.graph.build import build_graph
+    from xr_ai_conversation.graph.middleware import ConversationMiddleware
     from xr_ai_conversation.graph.savers import StoreError, open_saver
     from xr_ai_conversation.nodes.answer import EmptyAnswerError
     from xr_ai_conversation.state.compaction import CompactionPrompts
@@ -25,6 +26,7 @@ _HOMES = {
     "ContextSchemaError": "state.context",
     "Conversation": "xr.conversation",
     "ConversationContextUpdate": "xr.host",
+    "ConversationMiddleware": "graph.middleware",
     "EmptyAnswerError": "nodes.answer",
     "StoreError": "graph.savers",
     "build_graph": "graph.build",
@@ -51,6 +53,7 @@ __all__ = [
     "ContextSchemaError",
     "Conversation",
     "ConversationContextUpdate",
+    "ConversationMiddleware",
     "EmptyAnswerError",
     "StoreError",
     "build_graph",

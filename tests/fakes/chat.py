@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
+from langchain_core.messages.tool import tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
 from pydantic import Field
 
 Piece: TypeAlias = "str | AIMessageChunk | BaseException"
@@ -39,8 +42,15 @@ def replies(answer: Callable[[list[BaseMessage]], str | AIMessageChunk | Awaitab
     return script
 
 
+def calls(*wanted: tuple[str, dict[str, Any]]) -> AIMessageChunk:
+    """Return a chunk that calls tools, each given by its name and its arguments."""
+    return AIMessageChunk(
+        "", tool_calls=[tool_call(name=n, args=args, id=str(uuid4())) for n, args in wanted]
+    )
+
+
 class ScriptedModel(BaseChatModel):
-    """Answers each request by its script, and keeps the requests."""
+    """Answers each request by its script, and keeps the requests; the script knows which tools there are."""
 
     script: Script = Field(default_factory=lambda: says("ok"))
     requests: list[list[BaseMessage]] = Field(default_factory=list)
@@ -51,6 +61,9 @@ class ScriptedModel(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        return self
 
     async def _astream(
         self,
@@ -86,6 +99,7 @@ class ScriptedModel(BaseChatModel):
             found.content,
             response_metadata=found.response_metadata,
             additional_kwargs=found.additional_kwargs,
+            tool_calls=found.tool_calls,
         )
         return ChatResult(generations=[ChatGeneration(message=message)])
 
@@ -104,4 +118,4 @@ def texts(messages: Sequence[BaseMessage]) -> list[str]:
     return [str(message.content) for message in messages]
 
 
-__all__ = ["Piece", "Script", "ScriptedModel", "replies", "says", "texts"]
+__all__ = ["Piece", "Script", "ScriptedModel", "calls", "replies", "says", "texts"]
