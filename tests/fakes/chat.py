@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.tool import tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
@@ -45,7 +45,7 @@ def replies(answer: Callable[[list[BaseMessage]], str | AIMessageChunk | Awaitab
 def calls(*wanted: tuple[str, dict[str, Any]]) -> AIMessageChunk:
     """Return a chunk that calls tools, each given by its name and its arguments."""
     return AIMessageChunk(
-        "", tool_calls=[tool_call(name=n, args=args, id=str(uuid4())) for n, args in wanted]
+        content="", tool_calls=[tool_call(name=n, args=args, id=str(uuid4())) for n, args in wanted]
     )
 
 
@@ -90,7 +90,7 @@ class ScriptedModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        whole: BaseMessageChunk | None = None
+        whole: AIMessageChunk | None = None
         async for chunk in self._astream(messages, stop, None, **kwargs):
             assert isinstance(chunk.message, AIMessageChunk)
             whole = chunk.message if whole is None else whole + chunk.message
