@@ -100,7 +100,7 @@ class Ledger:
         if self._owns_store:
             return Snapshot(participant.context or empty(), participant.checkpoint_id)
         head = await self._head(participant)
-        return Snapshot(_loaded(participant, head.value), head.checkpoint_id or "")
+        return Snapshot(_loaded(participant, head), head.checkpoint_id or "")
 
     async def with_identities(
         self, participant: Participant, context: ParticipantContext
@@ -248,7 +248,7 @@ class Ledger:
             return participant.context or empty()
         head = await self._head(participant)
         sort_after(head.checkpoint_id)
-        return _loaded(participant, head.value)
+        return _loaded(participant, head)
 
     def compacting(self, participant: Participant, topic: str | None) -> AbstractAsyncContextManager[None]:
         """Keep other processes from asking for a summary of a section meanwhile."""
@@ -322,9 +322,14 @@ class Ledger:
         await self._store.close()
 
 
-def _loaded(participant: Participant, stored: object) -> ParticipantContext:
+def _loaded(participant: Participant, head: Head) -> ParticipantContext:
     with _naming(participant):
-        return load(stored)
+        if head.checkpoint_id is not None and head.value is None:
+            raise ContextSchemaError(
+                "the thread of that id in this store is of another graph; give the context manager a store of its own, "
+                "or the other graph other thread ids"
+            )
+        return load(head.value)
 
 
 @contextmanager

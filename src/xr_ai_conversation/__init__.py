@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xr_ai_conversation.graph.build import build_graph
     from xr_ai_conversation.graph.history import Commit, Explanation, HistoryError
+    from xr_ai_conversation.graph.middleware import ConversationMiddleware
     from xr_ai_conversation.graph.savers import StoreError, open_saver
     from xr_ai_conversation.nodes.answer import EmptyAnswerError
     from xr_ai_conversation.state.changes import Change
@@ -29,6 +30,7 @@ _HOMES = {
     "ContextSchemaError": "state.context",
     "Conversation": "xr.conversation",
     "ConversationContextUpdate": "xr.host",
+    "ConversationMiddleware": "graph.middleware",
     "EmptyAnswerError": "nodes.answer",
     "Explanation": "graph.history",
     "HistoryError": "graph.history",
@@ -59,6 +61,7 @@ __all__ = [
     "ContextSchemaError",
     "Conversation",
     "ConversationContextUpdate",
+    "ConversationMiddleware",
     "EmptyAnswerError",
     "Explanation",
     "HistoryError",

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
+from uuid import uuid4
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.tool import tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
 from pydantic import Field
 
 _T = TypeVar("_T")
@@ -41,8 +44,15 @@ def replies(answer: Callable[[list[BaseMessage]], str | AIMessageChunk | Awaitab
     return script
 
 
+def calls(*wanted: tuple[str, dict[str, Any]]) -> AIMessageChunk:
+    """Return a chunk that calls tools, each given by its name and its arguments."""
+    return AIMessageChunk(
+        content="", tool_calls=[tool_call(name=n, args=args, id=str(uuid4())) for n, args in wanted]
+    )
+
+
 class ScriptedModel(BaseChatModel):
-    """Answers each request by its script, and keeps the requests."""
+    """Answers each request by its script, and keeps the requests; the script knows which tools there are."""
 
     script: Script = Field(default_factory=lambda: says("ok"))
     requests: list[list[BaseMessage]] = Field(default_factory=list)
@@ -53,6 +63,9 @@ class ScriptedModel(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        return self
 
     async def _astream(
         self,
@@ -90,7 +103,7 @@ class ScriptedModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        whole: BaseMessageChunk | None = None
+        whole: AIMessageChunk | None = None
         async for chunk in self._astream(messages, stop, None, **kwargs):
             assert isinstance(chunk.message, AIMessageChunk)
             whole = chunk.message if whole is None else whole + chunk.message
@@ -99,6 +112,7 @@ class ScriptedModel(BaseChatModel):
             found.content,
             response_metadata=found.response_metadata,
             additional_kwargs=found.additional_kwargs,
+            tool_calls=found.tool_calls,
         )
         return ChatResult(generations=[ChatGeneration(message=message)])
 
@@ -128,4 +142,4 @@ def texts(messages: Sequence[BaseMessage]) -> list[str]:
     return [str(message.content) for message in messages]
 
 
-__all__ = ["Piece", "Script", "ScriptedModel", "replies", "says", "texts"]
+__all__ = ["Piece", "Script", "ScriptedModel", "calls", "replies", "says", "texts"]

@@ -1,0 +1,300 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""A LangChain agent that remembers: what is known of a participant, in each of its model calls."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import pairwise, takewhile
+from typing import Annotated, Any, NoReturn, NotRequired, cast
+from uuid import uuid4
+
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
+
+from xr_ai_conversation.graph.manager import BaseContextManager
+from xr_ai_conversation.nodes.message import text_of
+from xr_ai_conversation.state.prompt import blocks, context_message
+from xr_ai_conversation.state.reasoning import without_reasoning
+from xr_ai_conversation.state.render import ContextBlock
+from xr_ai_conversation.state.text import visible
+from xr_ai_conversation.state.times import instant, stamp
+
+try:
+    from langchain.agents.middleware.types import (
+        AgentMiddleware,
+        AgentState,
+        ContextT,
+        ModelRequest,
+        ModelResponse,
+        PrivateStateAttr,
+        ResponseT,
+    )
+except ImportError as error:
+    raise ImportError(
+        "ConversationMiddleware needs LangChain: pip install 'xr-ai-conversation[langchain]'"
+    ) from error
+
+_LOG = logging.getLogger(__name__)
+
+_CLOCK_STEP = timedelta(minutes=5)  # about as long as providers keep a prefix that nobody asks for
+_NOT_SAID = "not-said-by-the-model-"
+"""Begins the id of a message that another middleware made in the model's place."""
+
+
+class Turn(TypedDict):
+    """What an agent's own state holds of the turn that it is in, or was in last."""
+
+    participant: str
+    request: str
+    """Id of the first message of the request."""
+    asked: str
+    """When, as `times.stamp` writes it."""
+    last: str | None
+    """Id of the last message of the turn, or of its request until it has ended."""
+
+
+class TurnState(AgentState[Any]):
+    """The state of an agent that remembers."""
+
+    conversation_turn: NotRequired[Annotated[Turn, PrivateStateAttr]]
+
+
+class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
+    """Gives an agent of `create_agent` the context of a participant, and records what it answered.
+
+    Each model call of a run is sent the system messages, the context, and the messages of this run: the request, and
+    the tool calls and results since. Earlier turns are in the context, and never sent as messages. When a run has
+    ended, what was asked and what was answered last is recorded, once; nothing is of a run that failed, was cancelled,
+    or ended without an answer of the model. Compaction goes on in the background, and no run waits for it.
+
+    History that a caller passes in, and that no earlier run of the thread has had, is reconciled, as by
+    `ContextManager.reconcile`. The current time that the model is told stays the same for five minutes, or until
+    something newer is known, so that the calls of a tool loop share their beginning.
+
+    Put it first in the list of middleware. The agent must be run by `ainvoke` or `astream`. Its checkpointer, if it has
+    one, must not keep its threads where the context manager keeps its own.
+
+    Args:
+        context: Keeps what is remembered; the application owns and closes it. Several agents and conversations may share
+            one.
+        participant: Returns the participant's id, given the agent's state and runtime, once at the start of a run. None
+            is the run's `thread_id`.
+        keep_turns: How many earlier turns stay in the agent's own state, for whoever shows them. None keeps all, and the
+            agent's checkpoints grow for ever.
+
+    Raises:
+        TypeError: The context is no context manager.
+        ValueError: `keep_turns` is negative.
+    """
+
+    state_schema = TurnState
+
+    def __init__(
+        self,
+        context: BaseContextManager,
+        *,
+        participant: Callable[[TurnState, Runtime[ContextT]], str] | None = None,
+        keep_turns: int | None = 10,
+    ) -> None:
+        if not isinstance(context, BaseContextManager):
+            raise TypeError(f"context must be a ContextManager, got {type(context).__name__}")
+        if keep_turns is not None and keep_turns < 0:
+            raise ValueError(f"keep_turns must be at least 0, or None for all, got {keep_turns}")
+        self._context = context
+        self._participant = participant or _thread_id
+        self._keep_turns = keep_turns
+
+    def before_agent(self, state: TurnState, runtime: Runtime[ContextT]) -> NoReturn:
+        """Refuse a synchronous run.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            "an agent with ConversationMiddleware is asynchronous: call ainvoke or astream, not invoke or stream"
+        )
+
+    async def abefore_agent(self, state: TurnState, runtime: Runtime[ContextT]) -> dict[str, Any] | None:
+        """Begin a turn: take in history that is new, and drop the oldest turns from the agent's state.
+
+        Raises:
+            ContextSchemaError: What is stored is damaged, of a newer version, or of another graph.
+            ValueError: The messages hold no request, or the participant's id cannot be.
+        """
+        messages = state["messages"]
+        asked = self._context.clock()
+        before = state.get("conversation_turn")
+        known = 1 + _index(messages, before["last"]) if before else 0
+        start = _request(messages, known)
+        participant = self._participant(state, runtime)
+        if history := _exchanges(messages[known:start]):
+            await self._context.reconcile(participant, history)
+        turn: Turn = {
+            "participant": participant,
+            "request": messages[start].id or "",
+            "asked": stamp(asked),
+            "last": messages[-1].id,
+        }
+        return {"messages": self._removed(messages[:start]), "conversation_turn": turn}
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[ContextT],
+        handler: Callable[[ModelRequest[ContextT]], Awaitable[ModelResponse[ResponseT]]],
+    ) -> ModelResponse[ResponseT]:
+        """Call the model with the context as it is now, and with the messages of this turn only.
+
+        Raises:
+            ContextSchemaError: What is stored is damaged, of a newer version, or of another graph.
+        """
+        turn = cast("TurnState", request.state)["conversation_turn"]
+        shown = blocks(await self._context.snapshot(turn["participant"]), self._context.budgets)
+        context = HumanMessage(context_message(shown, self._now(turn, shown)))
+        start = max(0, _index(request.messages, turn["request"]))
+        messages = [*_instructions(request.messages[:start]), context, *request.messages[start:]]
+        response = await handler(request.override(messages=messages))
+        return replace(response, result=[_told_apart(message) for message in response.result])
+
+    async def aafter_agent(self, state: TurnState, runtime: Runtime[ContextT]) -> dict[str, Any] | None:
+        """Record what was asked and answered; it is durable when this returns.
+
+        Raises:
+            ContextSchemaError: What is stored is damaged, of a newer version, or of another graph.
+        """
+        turn, messages = state["conversation_turn"], state["messages"]
+        found = _exchange(messages[max(0, _index(messages, turn["request"])) :])
+        if visible(found.response):
+            await self._context.record_exchange(
+                turn["participant"],
+                found.request,
+                found.response,
+                turn_id=turn["request"],
+                timestamp=instant(turn["asked"]),
+            )
+        else:
+            _LOG.warning(
+                "participant %r: a run ended without an answer of the model; nothing was recorded",
+                turn["participant"],
+            )
+        return {"conversation_turn": {**turn, "last": messages[-1].id}}
+
+    def _now(self, turn: Turn, shown: Sequence[ContextBlock]) -> datetime:
+        """Return the current time as the model is told it, which moves in steps, and with what is remembered."""
+        now, asked = self._context.clock(), instant(turn["asked"])
+        told = asked + (now - asked) // _CLOCK_STEP * _CLOCK_STEP
+        newest = max((block.time for block in shown), default=told)
+        return min(now, max(told, newest)).astimezone(now.tzinfo)
+
+    def _removed(self, earlier: Sequence[AnyMessage]) -> list[RemoveMessage]:
+        """Return what removes the oldest turns; what may instruct the model stays."""
+        starts = [number for number, message in enumerate(earlier) if isinstance(message, HumanMessage)]
+        if self._keep_turns is None or len(starts) <= self._keep_turns:
+            return []
+        oldest = earlier[: starts[-self._keep_turns] if self._keep_turns else len(earlier)]
+        kept = {message.id for message in _instructions(oldest)}
+        return [RemoveMessage(id=message.id) for message in oldest if message.id and message.id not in kept]
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """A turn, as `manager.CompletedExchange` is one; what was remembered of it by its id is known by its words."""
+
+    request: str
+    response: str
+    timestamp_us: int | None = None
+    turn_id: str | None = None
+
+
+def _thread_id(state: TurnState, runtime: Runtime[Any]) -> str:
+    thread_id = get_config().get("configurable", {}).get("thread_id")
+    if thread_id is None:
+        raise ValueError(
+            'a run needs configurable.thread_id, which is its participant, or ConversationMiddleware "participant"; '
+            "got neither"
+        )
+    return str(thread_id)
+
+
+def _index(messages: Sequence[BaseMessage], message_id: str | None) -> int:
+    """Return where a message is; -1 if it is not there."""
+    return next((number for number, message in enumerate(messages) if message.id == message_id), -1)
+
+
+def _request(messages: Sequence[BaseMessage], known: int) -> int:
+    """Return where the request of a run begins: the last message of a person, and those right before it.
+
+    Args:
+        messages: All that the agent has.
+        known: How many of them earlier runs have had; those are no part of the request if it has any that are new.
+    """
+    asked = [number for number, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    if not asked:
+        raise ValueError(f"a run needs a human message, got {len(messages)} messages and none of them is")
+    start = asked[-1]
+    while start > known and isinstance(messages[start - 1], HumanMessage):
+        start -= 1
+    return start
+
+
+def _instructions(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return the system messages, each text once."""
+    return list(
+        {message.text: message for message in messages if isinstance(message, SystemMessage)}.values()
+    )
+
+
+def _exchanges(messages: Sequence[AnyMessage]) -> list[_Exchange]:
+    """Return the turns of a history, oldest first."""
+    said = [message for message in messages if not isinstance(message, SystemMessage)]
+    starts = [
+        number
+        for number, message in enumerate(said)
+        if isinstance(message, HumanMessage) and not (number and isinstance(said[number - 1], HumanMessage))
+    ]
+    return [_exchange(said[start:end]) for start, end in pairwise([*starts, len(said)])]
+
+
+def _exchange(turn: Sequence[AnyMessage]) -> _Exchange:
+    asked = list(takewhile(lambda message: isinstance(message, HumanMessage), turn))
+    return _Exchange("\n\n".join(map(text_of, asked)), _answer(turn[len(asked) :]))
+
+
+def _answer(said: Sequence[AnyMessage]) -> str:
+    """Return what a turn ended with; empty if the model gave no answer.
+
+    The last word may be that of tools: of those that return directly, and of structured output.
+    """
+    results = list(takewhile(lambda message: isinstance(message, ToolMessage), reversed(said)))
+    if results:
+        return "\n\n".join(map(text_of, reversed(results)))
+    last = said[-1] if said else None
+    if not isinstance(last, AIMessage) or last.tool_calls or (last.id or "").startswith(_NOT_SAID):
+        return ""
+    return without_reasoning(text_of(last))
+
+
+def _told_apart(message: BaseMessage) -> BaseMessage:
+    """Return a message with an id that tells if another middleware made it, as one that tells of a failure.
+
+    Every message of a chat model has an id when it is returned.
+    """
+    if isinstance(message, AIMessage) and message.id is None:
+        return message.model_copy(update={"id": f"{_NOT_SAID}{uuid4()}"})
+    return message
+
+
+__all__ = ["ConversationMiddleware"]

@@ -1,0 +1,495 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""An agent of `create_agent` that remembers: what its model is sent, what is recorded, what stays in its own state."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from conftest import OpenSaver
+from fakes.chat import Piece, Script, ScriptedModel, calls, replies, says, texts
+from fakes.clock import Clock
+from fakes.saver import SteeredSaver
+from fakes.summariser import Summariser
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware, ModelRetryMiddleware
+from langchain.agents.structured_output import ToolStrategy
+from langchain.tools import ToolRuntime
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.tools import BaseTool, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import BaseModel
+from recorded import exchanges, requests
+
+from xr_ai_conversation import ContextManager, ContextSchemaError, Conversation, ConversationMiddleware
+
+Agent = Any  # the type of a compiled agent has four parameters, which nothing here reads
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def in_turn(*answers: Piece) -> Script:
+    """Return a script that gives one answer after the other, a request each."""
+    left: Iterator[Piece] = iter(answers)
+
+    async def script(_: list[BaseMessage]) -> AsyncIterator[Piece]:
+        yield next(left)
+
+    return script
+
+
+def build(model: ScriptedModel, context: ContextManager, *tools: BaseTool, **others: Any) -> Agent:
+    return create_agent(
+        model,
+        list(tools),
+        system_prompt="Be brief.",
+        middleware=[ConversationMiddleware(context), *others.pop("middleware", ())],
+        **others,
+    )
+
+
+def thread(thread_id: str = "p") -> Any:
+    return {"configurable": {"thread_id": thread_id}}
+
+
+async def ask(agent: Agent, text: Any, thread_id: str = "p") -> str:
+    said = (await agent.ainvoke({"messages": text}, thread(thread_id)))["messages"][-1].text
+    assert isinstance(said, str)
+    return said
+
+
+@pytest.fixture
+async def context(clock: Clock) -> AsyncIterator[ContextManager]:
+    async with ContextManager(
+        ScriptedModel(script=says("A summary.")), incremental_context_topics=["notes"], clock=clock
+    ) as manager:
+        yield manager
+
+
+async def test_a_model_call_is_sent_the_three_messages_of_a_conversation(context: ContextManager) -> None:
+    await context.update("p", "notes", "The pump is off.")
+    await context.record_exchange("p", "Hello.", "Hello to you.")
+    model = ScriptedModel(script=says("It is off."))
+    talk = Conversation(model, context=context, system_prompt="Be brief.")
+    expected = await talk.messages("p", "And the pump?")
+    await ask(build(model, context), "And the pump?")
+    (sent,) = model.requests
+    assert [(message.type, message.text) for message in sent] == [
+        (message.type, message.text) for message in expected
+    ]
+
+
+@pytest.mark.parametrize("kept", ["by its checkpointer", "not at all"])
+async def test_an_earlier_turn_is_in_the_context_and_is_no_message(
+    context: ContextManager, kept: str
+) -> None:
+    model = ScriptedModel(script=in_turn("One.", "Two."))
+    agent = build(model, context, checkpointer=InMemorySaver() if kept == "by its checkpointer" else None)
+    await ask(agent, "First?")
+    await ask(agent, "Second?")
+    _, known, request = texts(model.requests[1])
+    assert "First?" in known and "One." in known and request == "Second?"
+    assert await exchanges(context) == [("First?", "One."), ("Second?", "Two.")]
+
+
+async def test_what_an_agent_remembers_is_there_after_a_restart(open_saver: OpenSaver, clock: Clock) -> None:
+    model = ScriptedModel(script=in_turn("In drawer seven.", "Drawer seven."))
+    for question in ("Where is the key?", "Where?"):
+        async with (
+            open_saver() as saver,
+            ContextManager(model, checkpointer=saver, clock=clock) as context,
+        ):
+            await ask(build(model, context), question)
+    assert "user> Where is the key?\nassistant> In drawer seven." in texts(model.requests[1])[1]
+
+
+async def test_a_tool_loop_with_parallel_calls_is_recorded_once(context: ContextManager) -> None:
+    pairs = [("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4})]
+    model = ScriptedModel(script=in_turn(calls(*pairs), calls(("add", {"a": 3, "b": 7})), "Ten."))
+    await ask(build(model, context, add), "What is 1+2 and 3+4, together?")
+    assert await exchanges(context) == [("What is 1+2 and 3+4, together?", "Ten.")]
+    _, _, last = model.requests
+    assert [message.type for message in last] == [
+        "system",
+        "human",
+        "human",
+        "ai",
+        "tool",
+        "tool",
+        "ai",
+        "tool",
+    ]
+    assert [message.text for message in last if isinstance(message, ToolMessage)] == ["3", "7", "10"]
+
+
+async def test_the_calls_of_a_tool_loop_share_their_beginning_until_five_minutes_are_over(
+    context: ContextManager, clock: Clock
+) -> None:
+    @tool
+    def wait(seconds: int) -> str:
+        """Wait."""
+        clock.move(seconds=seconds)
+        return "done"
+
+    steps = [calls(("wait", {"seconds": seconds})) for seconds in (60, 230, 20, 10)]
+    model = ScriptedModel(script=in_turn(*steps, "Done."))
+    await ask(build(model, context, wait), "Wait.")
+    sent = [texts(request) for request in model.requests]
+    for one, next_one in pairwise(sent[:3]):
+        assert next_one[: len(one)] == one
+    assert [request[1][-15:] for request in sent] == ["14:00:00 +01:00"] * 3 + ["14:05:00 +01:00"] * 2
+    assert (await context.snapshot("p"))["dialogue"]["entries"][0]["time"].startswith("2026-03-02T14:00:00")
+
+
+async def test_an_update_that_is_published_in_a_tool_loop_is_seen_by_its_next_call(
+    context: ContextManager, clock: Clock
+) -> None:
+    @tool
+    async def look() -> str:
+        """Look."""
+        clock.move(seconds=30)
+        await context.update("p", "notes", "The pump leaks.")
+        return "seen"
+
+    model = ScriptedModel(script=in_turn(calls(("look", {})), "It leaks."))
+    await ask(build(model, context, look), "Look.")
+    before, after = (texts(request)[1] for request in model.requests)
+    assert "The pump leaks." not in before and "The pump leaks." in after
+    assert after.endswith("14:00:30 +01:00")
+
+
+async def test_the_request_stays_when_a_tool_puts_a_human_message_after_it(context: ContextManager) -> None:
+    @tool
+    def picture(runtime: ToolRuntime) -> Command[Any]:
+        """Take a picture."""
+        taken = ToolMessage("taken", tool_call_id=runtime.tool_call_id)
+        return Command(update={"messages": [taken, HumanMessage("the picture")]})
+
+    model = ScriptedModel(script=in_turn(calls(("picture", {})), "A pump."))
+    await ask(build(model, context, picture, checkpointer=InMemorySaver()), "What do you see?")
+    assert [text for text in texts(model.requests[1])[2:] if text] == [
+        "What do you see?",
+        "taken",
+        "the picture",
+    ]
+    assert await exchanges(context) == [("What do you see?", "A pump.")]
+
+
+async def test_a_request_of_several_messages_is_sent_and_recorded_whole(context: ContextManager) -> None:
+    model = ScriptedModel(script=says("A pump."))
+    await ask(build(model, context), [HumanMessage("A picture."), HumanMessage("What is it?")])
+    assert texts(model.requests[0])[2:] == ["A picture.", "What is it?"]
+    assert await exchanges(context) == [("A picture.\n\nWhat is it?", "A pump.")]
+
+
+@pytest.mark.parametrize("saver", [None, InMemorySaver()])
+async def test_a_failed_run_leaves_nothing_to_remember_and_nothing_dangling(
+    context: ContextManager, saver: InMemorySaver | None
+) -> None:
+    model = ScriptedModel(script=in_turn(calls(("add", {"a": 1, "b": 2})), RuntimeError("away"), "Fine."))
+    agent = build(model, context, add, checkpointer=saver)
+    with pytest.raises(RuntimeError, match="away"):
+        await ask(agent, "What is 1+2?")
+    assert await exchanges(context) == []
+    await ask(agent, "How are you?")
+    assert texts(model.requests[-1])[2:] == ["How are you?"]
+    assert await exchanges(context) == [("How are you?", "Fine.")]
+
+
+async def test_a_model_call_that_is_retried_is_recorded_once(context: ContextManager) -> None:
+    model = ScriptedModel(script=in_turn(RuntimeError("away"), "Fine."))
+    retry = ModelRetryMiddleware(max_retries=2, initial_delay=0)
+    assert await ask(build(model, context, middleware=[retry]), "How are you?") == "Fine."
+    assert await exchanges(context) == [("How are you?", "Fine.")]
+    assert texts(model.requests[0]) == texts(model.requests[1])
+
+
+async def test_an_error_that_another_middleware_gives_out_as_an_answer_is_not_remembered(
+    context: ContextManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = ScriptedModel(script=says(RuntimeError("away")))
+    retry = ModelRetryMiddleware(max_retries=1, initial_delay=0)
+    assert "away" in await ask(build(model, context, middleware=[retry]), "How are you?")
+    assert await exchanges(context) == []
+    assert "participant 'p'" in caplog.text and "How are you?" not in caplog.text
+
+
+@pytest.mark.parametrize("answer", ["", " \n", "<think>Hm.</think>"])
+async def test_an_empty_answer_is_not_recorded(context: ContextManager, answer: str) -> None:
+    await ask(build(ScriptedModel(script=says(answer)), context), "How are you?")
+    assert await exchanges(context) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<think>Hm.</think>Fine.",
+        [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Fine."}],
+    ],
+)
+async def test_an_answer_is_recorded_without_its_reasoning(context: ContextManager, content: Any) -> None:
+    model = ScriptedModel(script=says(AIMessageChunk(content=content)))
+    await ask(build(model, context), "How are you?")
+    assert await exchanges(context) == [("How are you?", "Fine.")]
+
+
+async def test_a_cancelled_run_is_not_recorded_and_has_ended_its_model(context: ContextManager) -> None:
+    begun = asyncio.Event()
+
+    async def script(_: list[BaseMessage]) -> AsyncIterator[Piece]:
+        yield "Once "
+        begun.set()
+        await asyncio.Event().wait()
+
+    model = ScriptedModel(script=script)
+    run = asyncio.create_task(ask(build(model, context, checkpointer=InMemorySaver()), "A story."))
+    await begun.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert model.closed == 1
+    assert await exchanges(context) == []
+
+
+async def test_a_run_that_is_cancelled_while_it_records_has_recorded(clock: Clock) -> None:
+    saver = SteeredSaver()
+    async with ContextManager(ScriptedModel(), checkpointer=saver, clock=clock) as context:
+        saver.open.clear()
+        run = asyncio.create_task(ask(build(ScriptedModel(script=says("Fine.")), context), "How are you?"))
+        await saver.reached.wait()
+        run.cancel()
+        saver.open.set()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert await exchanges(context) == [("How are you?", "Fine.")]
+
+
+async def test_a_stream_has_the_tokens_of_the_answer_and_none_of_a_summary(clock: Clock) -> None:
+    summariser = Summariser("A summary.")
+    async with ContextManager(summariser.model, clock=clock, dialogue_budget_bytes=1_000) as context:
+        for number in range(8):
+            await context.record_exchange("p", f"{number}?", "x" * 200)
+        await summariser.begun.wait()
+
+        async def script(_: list[BaseMessage]) -> AsyncIterator[Piece]:
+            yield "It is "
+            summariser.release.set()
+            await context.settled("p")
+            yield "fine."
+
+        agent = build(ScriptedModel(script=script), context, checkpointer=InMemorySaver())
+        said, nodes = "", list[str]()
+        async for mode, part in agent.astream(
+            {"messages": "How is it?"}, thread(), stream_mode=["messages", "updates"]
+        ):
+            if mode == "messages":
+                said += part[0].text
+            else:
+                nodes += part
+        assert said == "It is fine."
+        assert nodes == [
+            "ConversationMiddleware.before_agent",
+            "model",
+            "ConversationMiddleware.after_agent",
+        ]
+        assert (await exchanges(context))[-1] == ("How is it?", "It is fine.")
+
+
+class Reading(BaseModel):
+    """A reading."""
+
+    value: int
+
+
+async def test_structured_output_is_given_and_what_it_ended_with_is_recorded(context: ContextManager) -> None:
+    model = ScriptedModel(script=replies(lambda _: calls(("Reading", {"value": 7}))))
+    agent = build(model, context, response_format=ToolStrategy(Reading, tool_message_content="Read 7."))
+    result = await agent.ainvoke({"messages": "Read."}, thread())
+    assert result["structured_response"] == Reading(value=7)
+    assert await exchanges(context) == [("Read.", "Read 7.")]
+
+
+async def test_what_a_tool_returns_directly_is_recorded_as_the_answer(context: ContextManager) -> None:
+    @tool(return_direct=True)
+    def read() -> str:
+        """Read."""
+        return "Seven."
+
+    await ask(build(ScriptedModel(script=says(calls(("read", {})))), context, read), "Read.")
+    assert await exchanges(context) == [("Read.", "Seven.")]
+
+
+async def test_a_run_that_waits_for_a_person_is_recorded_once_when_it_goes_on(
+    context: ContextManager, open_saver: OpenSaver
+) -> None:
+    model = ScriptedModel(script=in_turn(calls(("add", {"a": 1, "b": 2})), "Three."))
+    approval = HumanInTheLoopMiddleware(interrupt_on={"add": True})
+    async with open_saver() as saver:
+        agent = build(model, context, add, middleware=[approval], checkpointer=saver)
+        paused = await agent.ainvoke({"messages": "What is 1+2?"}, thread())
+        assert paused["__interrupt__"] and await exchanges(context) == []
+        resumed = await agent.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), thread())
+        assert resumed["messages"][-1].text == "Three."
+        states = [state async for state in agent.aget_state_history(thread())]
+        (before_the_end,) = (
+            state for state in states if state.next == ("ConversationMiddleware.after_agent",)
+        )
+        await agent.ainvoke(None, before_the_end.config)
+    assert await exchanges(context) == [("What is 1+2?", "Three.")]
+
+
+async def test_history_that_a_caller_passes_in_is_taken_over_once(context: ContextManager) -> None:
+    model = ScriptedModel(script=in_turn("Ann.", "Lyon.", "Yes."))
+    agent = build(model, context)
+    history: list[Any] = [
+        {"role": "system", "content": "Speak English."},
+        {"role": "user", "content": "My sister lives in Lyon."},
+        {"role": "assistant", "content": "A fine city."},
+    ]
+    for question in ("Who am I?", "Where does she live?", "Sure?"):
+        history.append({"role": "user", "content": question})
+        history.append({"role": "assistant", "content": await ask(agent, history)})
+    assert await exchanges(context) == [
+        ("My sister lives in Lyon.", "A fine city."),
+        ("Who am I?", "Ann."),
+        ("Where does she live?", "Lyon."),
+        ("Sure?", "Yes."),
+    ]
+    assert [texts(request)[:2] for request in model.requests] == [["Be brief.", "Speak English."]] * 3
+    assert [texts(request)[3:] for request in model.requests] == [
+        ["Who am I?"],
+        ["Where does she live?"],
+        ["Sure?"],
+    ]
+    assert "assistant> A fine city." in texts(model.requests[0])[2]
+
+
+async def test_what_was_forgotten_does_not_come_back_from_the_agents_own_state(
+    context: ContextManager,
+) -> None:
+    model = ScriptedModel(script=says("Fine."))
+    agent = build(model, context, checkpointer=InMemorySaver())
+    await ask(agent, "How are you?")
+    await context.clear("p")
+    await ask(agent, "And now?")
+    assert await requests(context) == ["And now?"]
+
+
+async def test_threads_of_one_participant_share_what_is_remembered(context: ContextManager) -> None:
+    model = ScriptedModel(script=says("Fine."))
+    middleware: ConversationMiddleware[None, Any] = ConversationMiddleware(
+        context, participant=lambda state, runtime: "ann"
+    )
+    agent = create_agent(model, middleware=[middleware], checkpointer=InMemorySaver())
+    for number, thread_id in enumerate(["a", "b", "a", "b", "a"]):
+        await ask(agent, f"{number}?", thread_id)
+    assert await requests(context, "ann") == ["0?", "1?", "2?", "3?", "4?"]
+
+
+@pytest.mark.parametrize(("keep", "left"), [(0, 1), (2, 3), (None, 5)])
+async def test_the_agents_own_state_keeps_so_many_turns(
+    context: ContextManager, keep: int | None, left: int
+) -> None:
+    middleware: ConversationMiddleware[None, Any] = ConversationMiddleware(context, keep_turns=keep)
+    answers = [
+        piece for number in range(5) for piece in (calls(("add", {"a": number, "b": 0})), f"{number}.")
+    ]
+    agent = create_agent(
+        ScriptedModel(script=in_turn(*answers)), [add], middleware=[middleware], checkpointer=InMemorySaver()
+    )
+    first: Any = [SystemMessage("Speak English."), HumanMessage("0?")]
+    for number in range(5):
+        await ask(agent, first if number == 0 else f"{number}?")
+    kept = (await agent.aget_state(thread())).values["messages"]
+    assert [message.type for message in kept] == ["system", *["human", "ai", "tool", "ai"] * left]
+    assert kept[-1].text == "4."
+
+
+async def test_people_who_are_served_at_once_are_kept_apart(context: ContextManager) -> None:
+    model = ScriptedModel(script=replies(lambda messages: f"{messages[-1].text} It is noted."))
+    agent = build(model, context, checkpointer=InMemorySaver())
+
+    async def visit(name: str) -> None:
+        for number in range(3):
+            await ask(agent, f"{name} says {number}.", name)
+
+    names = [f"person-{number}-" for number in range(10)]
+    await asyncio.gather(*(visit(name) for name in names))
+    for request in model.requests:
+        (own,) = (name for name in names if name in request[-1].text)
+        assert not any(name in text for text in texts(request) for name in names if name != own)
+    assert await requests(context, names[3]) == [f"{names[3]} says {number}." for number in range(3)]
+
+
+async def test_an_agent_that_shares_its_store_with_the_context_is_refused(
+    open_saver: OpenSaver, clock: Clock
+) -> None:
+    async with (
+        open_saver() as saver,
+        ContextManager(ScriptedModel(), checkpointer=saver, clock=clock) as context,
+    ):
+        agent = build(ScriptedModel(), context, checkpointer=saver)
+        with pytest.raises(
+            ContextSchemaError, match=r"'p'.* of another graph; give the context manager a store"
+        ):
+            await ask(agent, "How are you?")
+
+
+def test_a_synchronous_run_is_told_what_to_call_instead(context: ContextManager) -> None:
+    agent = build(ScriptedModel(), context)
+    with pytest.raises(NotImplementedError, match="call ainvoke or astream, not invoke or stream"):
+        agent.invoke({"messages": "How are you?"}, thread())
+
+
+@pytest.mark.parametrize(
+    ("state", "config", "message"),
+    [
+        ({"messages": "How are you?"}, {}, "a run needs configurable.thread_id"),
+        ({"messages": [AIMessage("Fine.")]}, thread(), "a run needs a human message, got 1 messages"),
+        ({"messages": "How are you?"}, thread("x" * 600), "participant_id must have 1 to 512 bytes"),
+    ],
+)
+async def test_a_run_that_cannot_be_is_refused(
+    context: ContextManager, state: Any, config: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        await build(ScriptedModel(), context).ainvoke(state, config)
+
+
+def test_arguments_that_cannot_be_are_refused(context: ContextManager) -> None:
+    not_a_manager: Any = "context"
+    with pytest.raises(TypeError, match="context must be a ContextManager, got str"):
+        ConversationMiddleware(not_a_manager)
+    with pytest.raises(ValueError, match="keep_turns must be at least 0, or None for all, got -1"):
+        ConversationMiddleware(context, keep_turns=-1)
+
+
+def test_without_langchain_the_package_works_and_the_middleware_says_what_to_install() -> None:
+    code = """
+import sys
+sys.modules["langchain"] = None
+from xr_ai_conversation import ContextManager, Conversation
+from xr_ai_conversation import ConversationMiddleware
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: ConversationMiddleware needs LangChain: pip install 'xr-ai-conversation[langchain]'"
+    )
