@@ -75,7 +75,7 @@ def told(before: Sequence[ChatMessage], given: Any) -> list[ChatMessage]:
     for message in found[last:]:
         if message.type in ("human", "ai"):
             text = clean(text_of(message))
-            name = message.id or identity(kept[-1]["id"] if kept else "", text)
+            name = message.id or identity(" ".join(known["id"] for known in kept), text)
             kept.append({"type": "human" if message.type == "human" else "ai", "content": text, "id": name})
     return kept
 

@@ -31,6 +31,22 @@ pytestmark = [
 
 CLONE = Path(__file__).parents[1]
 GRAPH = "conversation"
+SENT = "sent.log"
+AUDIT = """
+import sys
+
+def audit(event, args):
+    if event in ("socket.getaddrinfo", "socket.connect", "socket.sendto"):
+        where = args[0] if event == "socket.getaddrinfo" else args[1]
+        host = where[0] if isinstance(where, tuple) else where
+        if host not in ("127.0.0.1", "localhost", None) and not str(host).startswith("/"):
+            with open({log!r}, "a") as log:
+                print(event, where, file=log)
+            raise OSError("another machine")
+
+sys.addaudithook(audit)
+"""
+"""Makes whatever would go to another machine fail, and writes it down."""
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +60,10 @@ def server(endpoint: Endpoint, tmp_path_factory: pytest.TempPathFactory) -> Iter
         OPENAI_MODEL="m",
         OPENAI_BASE_URL=endpoint.url,
         LANGGRAPH_CLI_NO_ANALYTICS="1",
-        # whatever would go to another machine fails
-        HTTP_PROXY="http://127.0.0.1:9",
-        HTTPS_PROXY="http://127.0.0.1:9",
+        PYTHONPATH=str(folder / "audit"),
     )
+    (folder / "audit").mkdir()
+    (folder / "audit" / "sitecustomize.py").write_text(AUDIT.format(log=str(folder / SENT)))
     command = ("langgraph_cli", "dev", "--no-browser", "--no-reload")
     with serving(command, settings, folder, health="/ok") as found:
         found.ready()
@@ -213,3 +229,8 @@ async def test_runs_of_one_thread_that_are_sent_at_once_are_queued_and_nothing_i
     assert sorted(note["text"] for note in found["topics"]["notes"]["entries"]) == [
         f"[{number}]" for number in range(5)
     ]
+
+
+def test_nothing_was_sent_to_another_machine(server: Served) -> None:
+    sent = server.log.parent / SENT
+    assert not sent.exists(), sent.read_text()
