@@ -8,6 +8,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,12 @@ from fakes.clock import Clock
 from fakes.saver import SteeredSaver
 from fakes.summariser import Summariser
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware, ModelRetryMiddleware
+from langchain.agents.middleware import (
+    AgentState,
+    HumanInTheLoopMiddleware,
+    ModelRetryMiddleware,
+    after_model,
+)
 from langchain.agents.structured_output import ToolStrategy
 from langchain.tools import ToolRuntime
 from langchain_core.messages import (
@@ -176,6 +182,15 @@ async def test_an_update_that_is_published_in_a_tool_loop_is_seen_by_its_next_ca
     assert after.endswith("14:00:30 +01:00")
 
 
+async def test_the_time_that_the_model_is_told_is_never_that_of_an_update_to_come(
+    context: ContextManager, clock: Clock
+) -> None:
+    await context.update("p", "notes", "The lab closes.", timestamp=clock() + timedelta(hours=3))
+    model = ScriptedModel()
+    await ask(build(model, context), "When?")
+    assert texts(model.requests[0])[1].endswith("14:00:00 +01:00")
+
+
 async def test_the_request_stays_when_a_tool_puts_a_human_message_after_it(context: ContextManager) -> None:
     @tool
     def picture(runtime: ToolRuntime) -> Command[Any]:
@@ -183,21 +198,26 @@ async def test_the_request_stays_when_a_tool_puts_a_human_message_after_it(conte
         taken = ToolMessage("taken", tool_call_id=runtime.tool_call_id)
         return Command(update={"messages": [taken, HumanMessage("the picture")]})
 
-    model = ScriptedModel(script=in_turn(calls(("picture", {})), "A pump."))
-    await ask(build(model, context, picture, checkpointer=InMemorySaver()), "What do you see?")
+    model = ScriptedModel(script=in_turn(calls(("picture", {})), "A pump.", "Yes."))
+    agent = build(model, context, picture, checkpointer=InMemorySaver())
+    await ask(agent, "What do you see?")
     assert [text for text in texts(model.requests[1])[2:] if text] == [
         "What do you see?",
         "taken",
         "the picture",
     ]
-    assert await exchanges(context) == [("What do you see?", "A pump.")]
+    await ask(agent, "Sure?")
+    assert await exchanges(context) == [("What do you see?", "A pump."), ("Sure?", "Yes.")]
 
 
 async def test_a_request_of_several_messages_is_sent_and_recorded_whole(context: ContextManager) -> None:
-    model = ScriptedModel(script=says("A pump."))
-    await ask(build(model, context), [HumanMessage("A picture."), HumanMessage("What is it?")])
+    model = ScriptedModel(script=in_turn("A pump.", "Yes."))
+    agent = build(model, context)
+    asked = [HumanMessage("A picture."), HumanMessage("What is it?")]
+    await ask(agent, asked)
     assert texts(model.requests[0])[2:] == ["A picture.", "What is it?"]
-    assert await exchanges(context) == [("A picture.\n\nWhat is it?", "A pump.")]
+    await ask(agent, [*asked, AIMessage("A pump."), HumanMessage("Sure?")])
+    assert await exchanges(context) == [("A picture.\n\nWhat is it?", "A pump."), ("Sure?", "Yes.")]
 
 
 @pytest.mark.parametrize("saver", [None, InMemorySaver()])
@@ -329,12 +349,23 @@ async def test_structured_output_is_given_and_what_it_ended_with_is_recorded(con
 
 async def test_what_a_tool_returns_directly_is_recorded_as_the_answer(context: ContextManager) -> None:
     @tool(return_direct=True)
-    def read() -> str:
+    def read(value: str) -> str:
         """Read."""
-        return "Seven."
+        return f"{value}."
 
-    await ask(build(ScriptedModel(script=says(calls(("read", {})))), context, read), "Read.")
-    assert await exchanges(context) == [("Read.", "Seven.")]
+    both = calls(("read", {"value": "Seven"}), ("read", {"value": "Eight"}))
+    await ask(build(ScriptedModel(script=says(both)), context, read), "Read.")
+    assert await exchanges(context) == [("Read.", "Seven.\n\nEight.")]
+
+
+async def test_what_is_said_before_a_call_that_is_never_made_is_no_answer(context: ContextManager) -> None:
+    @after_model(can_jump_to=["end"])
+    def stop(state: AgentState[Any], runtime: Any) -> dict[str, Any]:
+        return {"jump_to": "end"}
+
+    announced = AIMessageChunk(content="Let me add.") + calls(("add", {"a": 1, "b": 2}))
+    await ask(build(ScriptedModel(script=says(announced)), context, add, middleware=[stop]), "What is 1+2?")
+    assert await exchanges(context) == []
 
 
 async def test_a_run_that_waits_for_a_person_is_recorded_once_when_it_goes_on(
@@ -363,6 +394,7 @@ async def test_history_that_a_caller_passes_in_is_taken_over_once(context: Conte
         {"role": "system", "content": "Speak English."},
         {"role": "user", "content": "My sister lives in Lyon."},
         {"role": "assistant", "content": "A fine city."},
+        {"role": "system", "content": "Be kind."},
     ]
     for question in ("Who am I?", "Where does she live?", "Sure?"):
         history.append({"role": "user", "content": question})
@@ -373,13 +405,23 @@ async def test_history_that_a_caller_passes_in_is_taken_over_once(context: Conte
         ("Where does she live?", "Lyon."),
         ("Sure?", "Yes."),
     ]
-    assert [texts(request)[:2] for request in model.requests] == [["Be brief.", "Speak English."]] * 3
-    assert [texts(request)[3:] for request in model.requests] == [
+    instructions = ["Be brief.", "Speak English.", "Be kind."]
+    assert [texts(request)[:3] for request in model.requests] == [instructions] * 3
+    assert [texts(request)[4:] for request in model.requests] == [
         ["Who am I?"],
         ["Where does she live?"],
         ["Sure?"],
     ]
-    assert "assistant> A fine city." in texts(model.requests[0])[2]
+    assert "assistant> A fine city." in texts(model.requests[0])[3]
+
+
+async def test_a_system_message_that_comes_with_every_request_is_sent_once(context: ContextManager) -> None:
+    model = ScriptedModel(script=says("Fine."))
+    middleware: ConversationMiddleware[None, Any] = ConversationMiddleware(context, keep_turns=1)
+    agent = create_agent(model, middleware=[middleware], checkpointer=InMemorySaver())
+    for _ in range(4):
+        await ask(agent, [SystemMessage("Speak English."), HumanMessage("How are you?")])
+    assert [message.type for message in model.requests[-1]] == ["system", "human", "human"]
 
 
 async def test_what_was_forgotten_does_not_come_back_from_the_agents_own_state(
