@@ -19,6 +19,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tenacity import (
     AsyncRetrying,
+    retry_if_exception,
     retry_if_exception_type,
     stop_after_attempt,
     wait_random_exponential,
@@ -138,11 +139,23 @@ async def _sqlite(path: Path, serde: SerializerProtocol) -> AsyncIterator[Saver]
     async with aiosqlite.connect(path) as connection:
         saver = AsyncSqliteSaver(connection, serde=serde)
         try:
-            await saver.setup()
+            # the change to a write-ahead log does not wait for others that make it at the same moment
+            async for attempt in AsyncRetrying(
+                retry=retry_if_exception(_is_busy),
+                wait=wait_random_exponential(multiplier=0.05, max=1),
+                stop=stop_after_attempt(10),
+                reraise=True,
+            ):
+                with attempt:
+                    await saver.setup()
             await connection.execute("PRAGMA secure_delete = ON")
         except sqlite3.Error as error:
             raise unusable(path, error) from error
         yield saver
+
+
+def _is_busy(error: BaseException) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _make(path: Path) -> None:
