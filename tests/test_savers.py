@@ -250,14 +250,14 @@ async def test_a_saver_derived_from_a_known_one_is_treated_as_that(postgres: str
 async def test_more_commits_at_once_than_there_are_connections_wait_for_their_turn(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("xr_ai_conversation.graph.stores.postgres._TIMEOUT_S", 0.1)
+    monkeypatch.setattr("xr_ai_conversation.graph.stores.postgres._TIMEOUT_S", 1.0)
     monkeypatch.setattr(PostgresStore, "passing", lambda *_: False)  # none is tried again
     async with (
         open_saver(postgres) as saver,
         ContextManager(ScriptedModel(), checkpointer=saver) as context,
     ):
-        await asyncio.gather(*(context.record_exchange(f"p{number}", "Hi", "ok") for number in range(100)))
-        assert all([await context.blocks(f"p{number}") for number in range(100)])
+        await asyncio.gather(*(context.record_exchange(f"p{number}", "Hi", "ok") for number in range(500)))
+        assert all([await context.blocks(f"p{number}") for number in range(500)])
 
 
 async def test_commits_of_several_processes_are_kept_whatever_isolation_is_the_default_of_the_database(
