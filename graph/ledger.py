@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,16 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_r
 from xr_ai_conversation.graph.build import NodeName, WholeGraph, new_id
 from xr_ai_conversation.graph.history import Kept, kept
 from xr_ai_conversation.graph.participants import Participant, Participants
-from xr_ai_conversation.graph.stores import Channel, Head, Saver, first_id, sort_after, store_of, thread
+from xr_ai_conversation.graph.stores import (
+    Channel,
+    Head,
+    Saver,
+    first_id,
+    reading,
+    sort_after,
+    store_of,
+    thread,
+)
 from xr_ai_conversation.graph.tasks import unbroken
 from xr_ai_conversation.state.context import (
     Archive,
@@ -118,13 +127,15 @@ class Ledger:
         if archived is None:
             return context
         try:
-            with _naming(participant):
-                found = self._archives.pop(participant.id, None)
-                if found is None or not holds(found, archived):
-                    found = load_archive((await self._head(participant, "archive")).value)
-                self._archives[participant.id] = found
-                if len(self._archives) > _ARCHIVES_HELD:
-                    del self._archives[next(iter(self._archives))]
+            found = self._archives.pop(participant.id, None)
+            if found is None or not holds(found, archived):
+                stored = (await self._head(participant, "archive")).value
+                with reading(participant.id):
+                    found = load_archive(stored)
+            self._archives[participant.id] = found
+            if len(self._archives) > _ARCHIVES_HELD:
+                del self._archives[next(iter(self._archives))]
+            with reading(participant.id):
                 return with_archived(context, found)
         except ContextSchemaError:
             now = await self.read(participant)
@@ -134,13 +145,11 @@ class Ledger:
 
     async def checkpoints(self, participant: Participant) -> list[Kept]:
         """Return the checkpoints of a participant that are kept, oldest first; errors are those of `read`."""
-        with _readable(participant):
-            found = await self._store.checkpoints(participant.id)
-        with _naming(participant):
-            return [kept(each) for each in found]
+        with reading(participant.id):
+            return [kept(each) for each in await self._store.checkpoints(participant.id)]
 
     async def _head(self, participant: Participant, channel: Channel = "context") -> Head:
-        with _readable(participant):
+        with reading(participant.id):
             return await self._store.head(participant.id, channel)
 
     async def commit(
@@ -323,29 +332,8 @@ class Ledger:
 
 
 def _loaded(participant: Participant, stored: object) -> ParticipantContext:
-    with _naming(participant):
+    with reading(participant.id):
         return load(stored)
-
-
-@contextmanager
-def _naming(participant: Participant) -> Iterator[None]:
-    """Let an error about what is stored say of whom it is."""
-    try:
-        yield
-    except ContextSchemaError as error:
-        raise ContextSchemaError(f"participant {participant.id!r}: {error}") from None
-
-
-@contextmanager
-def _readable(participant: Participant) -> Iterator[None]:
-    """Let an error about what is encrypted otherwise say of whom it is, and what helps."""
-    try:
-        yield
-    except (ValueError, NotImplementedError) as error:
-        raise ContextSchemaError(
-            f"participant {participant.id!r}: what is stored cannot be read ({error}); "
-            "open the store with the key that it was written with, or clear the participant"
-        ) from error
 
 
 __all__ = ["Ledger", "Snapshot"]
