@@ -44,6 +44,7 @@ from xr_ai_conversation.state.operations import Operation, adds_to, archive, dec
 _LOG = logging.getLogger(__name__)
 
 _COMMITS_BETWEEN_PRUNINGS = 10
+"""Fewer where fewer checkpoints are kept: whoever keeps one wants no other."""
 _NOT_ARCHIVED = 256
 """Identities in a context from which on the next commit leaves them to the archive: 4 KB."""
 _ARCHIVES_HELD = 100
@@ -196,7 +197,7 @@ class Ledger:
             if changed is None:
                 return
             participant.commits += 1
-        if participant.commits % _COMMITS_BETWEEN_PRUNINGS == 1:
+        if (participant.commits - 1) % min(self._history, _COMMITS_BETWEEN_PRUNINGS) == 0:
             self._participants.start(self._prune(participant.id), "prune a thread")
         self._changed(participant, changed)
 
