@@ -41,7 +41,7 @@ from fakes.chat import ScriptedModel, says
 
 from xr_ai_conversation import ContextManager, Conversation
 from xr_ai_conversation.graph.savers import open_saver
-from xr_ai_conversation.graph.stores import Saver
+from xr_ai_conversation.graph.stores import Saver, store_of
 from xr_ai_conversation.xr import AgentExchange
 
 KINDS = ("memory", "sqlite", "postgres")
@@ -293,10 +293,8 @@ class Ours:
     async def weigh(self, name: str) -> None:
         """Note what the store holds, and what of it are identities."""
         await weigh(self.row, self.store)
-        found = await self.store.saver.aget_tuple(
-            {"configurable": {"thread_id": name, "checkpoint_ns": "archive"}}
-        )
-        archived = found.checkpoint["channel_values"]["archive"]["identities"] if found else ""
+        found: Any = (await store_of(self.store.saver).head(name, "archive")).value  # Any: plain JSON
+        archived = found["identities"] if found else ""
         state = await self.context.snapshot(name)
         self.row.identity_bytes = (len(state["identities"]) + len(archived)) / self.row.exchanges
 

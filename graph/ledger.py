@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,16 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_r
 from xr_ai_conversation.graph.build import NodeName, WholeGraph, new_id
 from xr_ai_conversation.graph.history import Kept, kept
 from xr_ai_conversation.graph.participants import Participant, Participants
-from xr_ai_conversation.graph.stores import Channel, Head, Saver, first_id, sort_after, store_of, thread
+from xr_ai_conversation.graph.stores import (
+    Channel,
+    Head,
+    Saver,
+    first_id,
+    reading,
+    sort_after,
+    store_of,
+    thread,
+)
 from xr_ai_conversation.graph.tasks import unbroken
 from xr_ai_conversation.state.context import (
     Archive,
@@ -35,6 +44,7 @@ from xr_ai_conversation.state.operations import Operation, adds_to, archive, dec
 _LOG = logging.getLogger(__name__)
 
 _COMMITS_BETWEEN_PRUNINGS = 10
+"""Fewer where fewer checkpoints are kept: whoever keeps one wants no other."""
 _NOT_ARCHIVED = 256
 """Identities in a context from which on the next commit leaves them to the archive: 4 KB."""
 _ARCHIVES_HELD = 100
@@ -118,13 +128,15 @@ class Ledger:
         if archived is None:
             return context
         try:
-            with _naming(participant):
-                found = self._archives.pop(participant.id, None)
-                if found is None or not holds(found, archived):
-                    found = load_archive((await self._head(participant, "archive")).value)
-                self._archives[participant.id] = found
-                if len(self._archives) > _ARCHIVES_HELD:
-                    del self._archives[next(iter(self._archives))]
+            found = self._archives.pop(participant.id, None)
+            if found is None or not holds(found, archived):
+                stored = (await self._head(participant, "archive")).value
+                with reading(participant.id):
+                    found = load_archive(stored)
+            self._archives[participant.id] = found
+            if len(self._archives) > _ARCHIVES_HELD:
+                del self._archives[next(iter(self._archives))]
+            with reading(participant.id):
                 return with_archived(context, found)
         except ContextSchemaError:
             now = await self.read(participant)
@@ -134,13 +146,11 @@ class Ledger:
 
     async def checkpoints(self, participant: Participant) -> list[Kept]:
         """Return the checkpoints of a participant that are kept, oldest first; errors are those of `read`."""
-        with _readable(participant):
-            found = await self._store.checkpoints(participant.id)
-        with _naming(participant):
-            return [kept(each) for each in found]
+        with reading(participant.id):
+            return [kept(each) for each in await self._store.checkpoints(participant.id)]
 
     async def _head(self, participant: Participant, channel: Channel = "context") -> Head:
-        with _readable(participant):
+        with reading(participant.id):
             return await self._store.head(participant.id, channel)
 
     async def commit(
@@ -187,7 +197,7 @@ class Ledger:
             if changed is None:
                 return
             participant.commits += 1
-        if participant.commits % _COMMITS_BETWEEN_PRUNINGS == 1:
+        if (participant.commits - 1) % min(self._history, _COMMITS_BETWEEN_PRUNINGS) == 0:
             self._participants.start(self._prune(participant.id), "prune a thread")
         self._changed(participant, changed)
 
@@ -323,34 +333,13 @@ class Ledger:
 
 
 def _loaded(participant: Participant, head: Head) -> ParticipantContext:
-    with _naming(participant):
+    with reading(participant.id):
         if head.checkpoint_id is not None and head.value is None:
             raise ContextSchemaError(
                 "the thread of that id in this store is of another graph; give the context manager a store of its own, "
                 "or the other graph other thread ids"
             )
         return load(head.value)
-
-
-@contextmanager
-def _naming(participant: Participant) -> Iterator[None]:
-    """Let an error about what is stored say of whom it is."""
-    try:
-        yield
-    except ContextSchemaError as error:
-        raise ContextSchemaError(f"participant {participant.id!r}: {error}") from None
-
-
-@contextmanager
-def _readable(participant: Participant) -> Iterator[None]:
-    """Let an error about what is encrypted otherwise say of whom it is, and what helps."""
-    try:
-        yield
-    except (ValueError, NotImplementedError) as error:
-        raise ContextSchemaError(
-            f"participant {participant.id!r}: what is stored cannot be read ({error}); "
-            "open the store with the key that it was written with, or clear the participant"
-        ) from error
 
 
 __all__ = ["Ledger", "Snapshot"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 import importlib.util
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,21 +19,25 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tenacity import (
     AsyncRetrying,
-    retry_if_exception_type,
+    retry_if_exception,
     stop_after_attempt,
+    stop_after_delay,
     wait_random_exponential,
 )
 
-from xr_ai_conversation.graph.stores import Saver
+from xr_ai_conversation.graph.stores import Saver, store_of
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 _KEY_LENGTHS = (16, 24, 32)
 _POSTGRES = ("postgresql", "postgres")
 _TIMEOUT_S = 5
 """How long a commit waits for a connection, before it is tried again or given up."""
 
+_PATIENCE_S = 5
+"""How long a store that others set up, or hold, is tried to be set up."""
 
 _FILE_REASONS = {
     errno.EEXIST: "a part of its path is no directory",
@@ -138,7 +142,8 @@ async def _sqlite(path: Path, serde: SerializerProtocol) -> AsyncIterator[Saver]
     async with aiosqlite.connect(path) as connection:
         saver = AsyncSqliteSaver(connection, serde=serde)
         try:
-            await saver.setup()
+            # the change to a write-ahead log does not wait for others that make it at the same moment
+            await _set_up(saver, store_of(saver).passing)
             await connection.execute("PRAGMA secure_delete = ON")
         except sqlite3.Error as error:
             raise unusable(path, error) from error
@@ -170,7 +175,7 @@ async def _postgres(address: str, serde: SerializerProtocol, connections: int) -
         async with await AsyncConnection[DictRow].connect(
             address, autocommit=True, row_factory=dict_row, connect_timeout=_TIMEOUT_S
         ) as connection:
-            await _set_up(AsyncPostgresSaver(connection))
+            await _set_up(AsyncPostgresSaver(connection), _is_disturbed)
     except Error as error:
         raise unusable(without_password(address), error) from None
     pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
@@ -186,26 +191,32 @@ async def _postgres(address: str, serde: SerializerProtocol, connections: int) -
         yield AsyncPostgresSaver(pool, serde=serde)
 
 
-async def _set_up(saver: AsyncPostgresSaver) -> None:
+async def _set_up(
+    saver: AsyncPostgresSaver | AsyncSqliteSaver, passing: Callable[[BaseException], bool]
+) -> None:
     """Make the tables; processes that do it at the same moment disturb each other, and the next try finds them made."""
-    from psycopg import errors
-
-    disturbed = (
-        errors.DeadlockDetected,
-        errors.DuplicateColumn,
-        errors.DuplicateObject,
-        errors.DuplicateTable,
-        errors.InternalError_,
-        errors.UniqueViolation,
-    )
     async for attempt in AsyncRetrying(
-        retry=retry_if_exception_type(disturbed),
+        retry=retry_if_exception(passing),
         wait=wait_random_exponential(multiplier=0.05, max=1),
-        stop=stop_after_attempt(10),
+        stop=stop_after_attempt(10) | stop_after_delay(_PATIENCE_S),
         reraise=True,
     ):
         with attempt:
             await saver.setup()
+
+
+def _is_disturbed(error: BaseException) -> bool:
+    from psycopg import errors
+
+    return isinstance(
+        error,
+        errors.DeadlockDetected
+        | errors.DuplicateColumn
+        | errors.DuplicateObject
+        | errors.DuplicateTable
+        | errors.InternalError_
+        | errors.UniqueViolation,
+    )
 
 
 def without_password(address: str) -> str:

@@ -211,6 +211,18 @@ async def test_an_archive_that_is_lost_is_an_error_with_the_id_and_changes_nothi
             assert await count(context) == 1
 
 
+async def test_an_archive_that_cannot_be_read_is_said_once_with_what_helps(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    async with open_saver(path) as saver, manager(saver) as context:
+        await tell(context, 0, LONG)
+    async with open_saver(path, key=b"k" * 16) as saver:
+        await store_of(saver).put_archive("p", {"id": "a", "identities": ""}, Head(None, None), saver)
+    async with open_saver(path) as saver, manager(saver) as context:
+        with pytest.raises(ContextSchemaError, match="open the store with the key") as caught:
+            await context.reconcile("p", said(0, 20))
+        assert str(caught.value).count("participant 'p'") == 1
+
+
 async def test_a_clear_while_an_archive_is_read_is_no_error() -> None:
     saver = SteeredSaver()
     async with manager(saver) as context, manager(saver) as other:

@@ -29,6 +29,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
+from xr_ai_conversation import ContextManager, open_saver
 from xr_ai_conversation.cli import main, piped, terminal
 from xr_ai_conversation.cli.database import Place, look_up
 from xr_ai_conversation.cli.pictures import remembered, show_messages
@@ -547,6 +548,23 @@ def test_a_damaged_context_is_one_sentence_and_can_be_forgotten(
             result = run(*command)
             assert result.code == 1 and one_sentence(result.err) and "schema_version" in result.err
         assert run("clear").out == "Everything of 'me' is forgotten.\n"
+
+
+def test_an_encrypted_context_is_one_sentence_and_can_be_forgotten(run: Command) -> None:
+    async def encrypted() -> None:
+        async with (
+            open_saver(run.database, key=b"k" * 16) as saver,
+            ContextManager(run.model, checkpointer=saver) as context,
+        ):
+            await context.record_exchange("me", "hi", "hello")
+
+    asyncio.run(encrypted())
+    for command in (("show",), ("prompt", "hi"), ("history",), ("explain",), ("chat", "--model", "scripted")):
+        result = run(*command)
+        assert result.code == 1 and one_sentence(result.err), command
+        assert "open the store with the key that it was written with" in result.err
+    assert run("clear").out == "Everything of 'me' is forgotten.\n"
+    assert "Nothing is stored" in run("show").out
 
 
 def test_the_database_is_its_owners_alone_and_its_directory_is_made(run: Command, tmp_path: Path) -> None:

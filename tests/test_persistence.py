@@ -116,6 +116,15 @@ async def test_history_is_kept_to_its_depth_and_the_store_stays_bounded(open_sav
         assert "goes on" in (await context.blocks("p"))[-1].text
 
 
+async def test_with_a_history_of_one_nothing_that_was_compacted_is_left(open_saver: OpenSaver) -> None:
+    async with open_saver() as saver, manager(saver, history=1) as context:
+        await live(context, 12)
+        await context.settled()
+        await context._participants.finished()
+        assert len([found async for found in saver.alist(thread("p"))]) == 1
+        assert "ask <0>" not in str([found async for found in saver.alist(thread("p"))])
+
+
 async def test_after_clear_no_byte_of_the_participant_is_left(open_saver: OpenSaver, tmp_path: Path) -> None:
     async with open_saver() as saver, manager(saver, history=3) as context:
         for participant in ("SECRETIVE", "other"):

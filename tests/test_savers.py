@@ -27,8 +27,8 @@ from recorded import requests
 from tenacity import wait_none
 
 from xr_ai_conversation import ContextManager, ContextSchemaError, StoreError, open_saver
-from xr_ai_conversation.graph import ledger
-from xr_ai_conversation.graph.stores import Saver, store_of
+from xr_ai_conversation.graph import ledger, savers
+from xr_ai_conversation.graph.stores import Saver, store_of, thread
 from xr_ai_conversation.graph.stores.filelock import FileLock
 from xr_ai_conversation.graph.stores.postgres import PostgresStore
 from xr_ai_conversation.state.context import SCHEMA_VERSION
@@ -250,14 +250,14 @@ async def test_a_saver_derived_from_a_known_one_is_treated_as_that(postgres: str
 async def test_more_commits_at_once_than_there_are_connections_wait_for_their_turn(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("xr_ai_conversation.graph.stores.postgres._TIMEOUT_S", 0.1)
+    monkeypatch.setattr("xr_ai_conversation.graph.stores.postgres._TIMEOUT_S", 1.0)
     monkeypatch.setattr(PostgresStore, "passing", lambda *_: False)  # none is tried again
     async with (
         open_saver(postgres) as saver,
         ContextManager(ScriptedModel(), checkpointer=saver) as context,
     ):
-        await asyncio.gather(*(context.record_exchange(f"p{number}", "Hi", "ok") for number in range(100)))
-        assert all([await context.blocks(f"p{number}") for number in range(100)])
+        await asyncio.gather(*(context.record_exchange(f"p{number}", "Hi", "ok") for number in range(500)))
+        assert all([await context.blocks(f"p{number}") for number in range(500)])
 
 
 async def test_commits_of_several_processes_are_kept_whatever_isolation_is_the_default_of_the_database(
@@ -352,3 +352,31 @@ def test_the_end_of_an_event_loop_gives_up_a_file_lock_that_was_waited_for(tmp_p
     for connection in (other, holder):
         connection.close()
     lock.close()
+
+
+@pytest.mark.parametrize("held", [True, False])
+async def test_a_file_that_is_set_up_or_held_by_others_is_tried_again_for_a_bounded_time(
+    tmp_path: Path, held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup, calls = AsyncSqliteSaver.setup, 0
+
+    async def disturbed(saver: AsyncSqliteSaver) -> None:
+        nonlocal calls
+        calls += 1
+        if held or calls <= 2:
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+        await setup(saver)
+
+    monkeypatch.setattr(AsyncSqliteSaver, "setup", disturbed)
+    if held:
+        monkeypatch.setattr(savers, "_PATIENCE_S", 0)
+        with pytest.raises(StoreError, match="another program has locked it"):
+            async with open_saver(tmp_path / "a.db"):
+                pass
+        assert calls == 1
+        return
+    async with open_saver(tmp_path / "a.db") as saver:
+        assert calls == 3
+        assert await saver.aget_tuple(thread("p")) is None

@@ -12,6 +12,7 @@ from xr_ai_conversation.graph.stores.base import Channel, Head, Saver, Store, th
 from xr_ai_conversation.graph.stores.ids import first_id, sort_after
 from xr_ai_conversation.graph.stores.memory import MemoryStore
 from xr_ai_conversation.graph.stores.postgres import PostgresStore
+from xr_ai_conversation.graph.stores.reading import reading
 from xr_ai_conversation.graph.stores.sqlite import SqliteStore
 
 
@@ -33,4 +34,4 @@ def store_of(saver: Saver) -> Store:
     return Store(saver)
 
 
-__all__ = ["Channel", "Head", "Saver", "Store", "first_id", "sort_after", "store_of", "thread"]
+__all__ = ["Channel", "Head", "Saver", "Store", "first_id", "reading", "sort_after", "store_of", "thread"]

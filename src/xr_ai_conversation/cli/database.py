@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,10 +68,10 @@ async def stored(saver: Saver, participant: str) -> ParticipantContext:
     Raises:
         ContextSchemaError: What is stored is damaged, or of a newer version.
     """
-    from xr_ai_conversation.graph.stores import store_of
+    from xr_ai_conversation.graph.stores import reading, store_of
     from xr_ai_conversation.state.context import load
 
-    with _naming(participant):
+    with reading(participant):
         return load((await store_of(saver).head(participant)).value)
 
 
@@ -93,24 +93,13 @@ async def look_up(place: Place, participant: str) -> ParticipantContext:
 async def look_back(place: Place, participant: str) -> list[Kept]:
     """Return the checkpoints of a participant that a database keeps, oldest first; errors are those of `look_up`."""
     from xr_ai_conversation.graph.history import kept
-    from xr_ai_conversation.graph.stores import store_of
+    from xr_ai_conversation.graph.stores import reading, store_of
 
     if not place.exists():
         return []
     async with opened(place) as saver:
-        with _naming(participant):
+        with reading(participant):
             return [kept(found) for found in await store_of(saver).checkpoints(participant)]
-
-
-@contextmanager
-def _naming(participant: str) -> Iterator[None]:
-    """Let an error about what is stored say of whom it is."""
-    from xr_ai_conversation.state.context import ContextSchemaError
-
-    try:
-        yield
-    except ContextSchemaError as error:
-        raise ContextSchemaError(f"participant {participant!r}: {error}") from None
 
 
 async def forget(place: Place, participant: str) -> bool:
@@ -119,13 +108,18 @@ async def forget(place: Place, participant: str) -> bool:
     Raises:
         StoreError: It cannot be opened.
     """
-    from xr_ai_conversation.graph.stores import store_of
+    from xr_ai_conversation.graph.stores import reading, store_of
+    from xr_ai_conversation.state.context import ContextSchemaError
 
     if not place.exists():
         return False
     async with opened(place) as saver:
         store = store_of(saver)
-        known = (await store.head(participant)).checkpoint_id is not None
+        try:
+            with reading(participant):
+                known = (await store.head(participant)).checkpoint_id is not None
+        except ContextSchemaError:
+            known = True
         if known:
             async with store.exclusive(participant) as writer:
                 await store.forget(participant, writer)
