@@ -13,10 +13,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langgraph.config import get_stream_writer
 
-from xr_ai_conversation.nodes.message import finish_of
+from xr_ai_conversation.nodes.message import finish_of, text_of
 from xr_ai_conversation.nodes.step import Step
 from xr_ai_conversation.state.budgets import Budgets
-from xr_ai_conversation.state.chat import request_of, text_of
+from xr_ai_conversation.state.chat import request_of
 from xr_ai_conversation.state.context import ParticipantContext, load
 from xr_ai_conversation.state.participant import Changes, ParticipantState
 from xr_ai_conversation.state.prompt import blocks, context_message
