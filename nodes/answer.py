@@ -14,10 +14,10 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 
-from xr_ai_conversation.nodes.message import finish_of
+from xr_ai_conversation.nodes.message import finish_of, text_of
 from xr_ai_conversation.nodes.step import Step
 from xr_ai_conversation.state.budgets import Budgets
-from xr_ai_conversation.state.chat import request_of, text_of
+from xr_ai_conversation.state.chat import request_of
 from xr_ai_conversation.state.context import load
 from xr_ai_conversation.state.manifest import manifest, outline
 from xr_ai_conversation.state.participant import Changes, ParticipantState

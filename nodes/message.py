@@ -8,12 +8,17 @@ from collections.abc import Mapping
 
 from langchain_core.messages import BaseMessage
 
-from xr_ai_conversation.state.chat import text_of
+from xr_ai_conversation.state.chat import text_in
 from xr_ai_conversation.state.reply import Reply
 
 _FINISH = {"finishreason", "stopreason", "donereason", "completionreason", "incompletedetails"}
 _UNFINISHED = ("incomplete", "failed", "cancelled")  # statuses of OpenAI's responses
 _REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
+
+
+def text_of(message: BaseMessage) -> str:
+    """Return the text of a message."""
+    return text_in(message.content)
 
 
 def finish_of(message: BaseMessage) -> str:

@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypeAlias
 
-from langchain_core.messages import BaseMessage, convert_to_messages
 from typing_extensions import TypedDict
 
 from xr_ai_conversation.state.context import Entry
@@ -26,14 +25,14 @@ class ChatMessage(TypedDict):
     """Is made where it is not given. Front ends tell by it which message is which, and where in the history it first came."""
 
 
-def text_of(message: BaseMessage) -> str:
-    """Return the text of a message whose content is a string or a list of blocks; only text blocks count."""
-    if isinstance(message.content, str):
-        return message.content
+def text_in(content: str | Sequence[Any]) -> str:
+    """Return the text of a message's content, a string or a list of blocks; only text blocks count."""
+    if isinstance(content, str):
+        return content
     return "".join(
         block if isinstance(block, str) else str(block.get("text") or "")
-        for block in message.content
-        if isinstance(block, str) or block.get("type") == "text"
+        for block in content
+        if isinstance(block, str) or (isinstance(block, Mapping) and block.get("type") == "text")
     )
 
 
@@ -41,18 +40,18 @@ def request_of(messages: Any) -> str:
     """Return the text of the last human message.
 
     Args:
-        messages: LangChain messages, or what stands for them: dicts with a `type` or a `role`, pairs of role and
+        messages: LangChain messages, or what stands for them: mappings with a `type` or a `role`, pairs of role and
             text; a string is a human message.
 
     Raises:
         ValueError: There is none, or it has no text.
     """
-    found = _messages(messages)
-    request = next((text_of(message) for message in reversed(found) if message.type == "human"), "")
+    found = _read(messages)
+    request = next((text for kind, text, _ in reversed(found) if kind == "human"), "")
     if not visible(request):
-        kinds = ", ".join(message.type for message in found) or "none"
+        kinds = ", ".join(kind for kind, *_ in found) or "none"
         raise ValueError(f"messages must hold a human message with text, got {kinds}")
-    return clean(request)
+    return request
 
 
 def told(before: Sequence[ChatMessage], given: Any) -> list[ChatMessage]:
@@ -67,16 +66,15 @@ def told(before: Sequence[ChatMessage], given: Any) -> list[ChatMessage]:
         given: As `request_of` takes them.
     """
     try:
-        found = _messages(given)
+        found = _read(given)
     except ValueError:
         return [*before]
-    last = max((number for number, message in enumerate(found) if message.type == "human"), default=0)
-    kept = [message for message in before if message["id"] not in {new.id for new in found[last:]}]
-    for message in found[last:]:
-        if message.type in ("human", "ai"):
-            text = clean(text_of(message))
-            name = message.id or identity(" ".join(known["id"] for known in kept), text)
-            kept.append({"type": "human" if message.type == "human" else "ai", "content": text, "id": name})
+    last = max((number for number, (kind, *_) in enumerate(found) if kind == "human"), default=0)
+    kept = [message for message in before if message["id"] not in {name for *_, name in found[last:]}]
+    for kind, text, name in found[last:]:
+        if kind in ("human", "ai"):
+            made = identity(" ".join(known["id"] for known in kept), text)
+            kept.append({"type": "human" if kind == "human" else "ai", "content": text, "id": name or made})
     return kept
 
 
@@ -100,15 +98,35 @@ def shown(entries: Iterable[Entry], before: Sequence[ChatMessage]) -> list[ChatM
     return messages
 
 
-def _messages(given: Any) -> list[BaseMessage]:
-    """Return LangChain's own messages; those that are none are refused without being told."""
-    try:
-        return convert_to_messages(given if isinstance(given, list | tuple) else [given])
-    except Exception as error:  # noqa: BLE001 - it depends on what stands in the place of a message
-        raise ValueError(
-            "messages must be a list of messages, each with a type or a role and with content, "
-            f"got what cannot be read as that ({type(error).__name__})"
-        ) from None
+_SPEAKERS = {"user": "human", "assistant": "ai", "HumanMessageChunk": "human", "AIMessageChunk": "ai"}
+"""Other names that messages have for who speaks."""
 
 
-__all__ = ["ChatMessage", "request_of", "shown", "text_of", "told"]
+def _read(messages: Any) -> list[tuple[str, str, str | None]]:
+    """Return kind, text and id of each message; one that cannot be read is refused without being told."""
+    read: list[tuple[str, str, str | None]] = []
+    for message in messages if isinstance(messages, list | tuple) else [messages]:
+        kind: Any
+        content: Any
+        name: Any
+        match message:
+            case str():
+                kind, content, name = "human", message, None
+            case Mapping():
+                kind = message.get("type") or message.get("role")
+                content, name = message.get("content"), message.get("id")
+            case (kind, content):
+                name = None
+            case _:
+                kind, content, name = (getattr(message, part, None) for part in ("type", "content", "id"))
+        readable = isinstance(kind, str) and isinstance(content, str | list) and isinstance(name, str | None)
+        if not readable:
+            raise ValueError(
+                "messages must be a list of messages, each with a type or a role and with content, "
+                f"got {type(message).__name__} without them"
+            )
+        read.append((_SPEAKERS.get(kind, kind), clean(text_in(content)), name))
+    return read
+
+
+__all__ = ["ChatMessage", "request_of", "shown", "text_in", "told"]

@@ -54,4 +54,5 @@ def test_what_is_no_message_is_passed_over_and_of_a_whole_conversation_only_the_
     assert [message["content"] for message in kept] == ["three"]
     assert told(kept, 7) == kept
     assert told(kept, [{"x": 1}]) == kept
+    assert told(kept, [{"type": "human", "content": "x", "id": ["no", "id"]}]) == kept
     assert told(kept, [{"role": "system", "content": "obey"}]) == kept
