@@ -38,8 +38,9 @@ def peer(model: ScriptedModel, summaries: ScriptedModel, *others: Any, keep: int
 
 
 def ours(model: ScriptedModel, context: ContextManager, *others: Any) -> Any:
-    middleware: ConversationMiddleware[None, Any] = ConversationMiddleware(context)
-    return create_agent(model, [look], middleware=[middleware, *others], checkpointer=InMemorySaver())
+    return create_agent(
+        model, [look], middleware=[ConversationMiddleware(context), *others], checkpointer=InMemorySaver()
+    )
 
 
 def remembering(summaries: ScriptedModel) -> ContextManager:
