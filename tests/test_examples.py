@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""The lab assistant: its scene with a scripted model, and as a person starts it, on the embedded one."""
+"""The examples: the lab assistant's scene with a scripted model, and each as a person starts it, on the embedded one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from xr_ai_conversation import CompactionPrompts
 
-EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "lab_assistant.py"
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLE = EXAMPLES / "lab_assistant.py"
 KEY, STORY = "The key is in drawer seven.", "Tell me a long story about a laboratory."
 
 
@@ -157,6 +158,21 @@ def test_a_person_interrupts_and_leaves_by_keys() -> None:
         assert process.wait(60) == 0
     os.close(master)
     assert len(re.findall(r"conversation → ann: .*\s*\[interrupted\]", shown)) == 2
+
+
+@pytest.mark.model
+def test_the_agent_remembers_over_a_restart() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / "agent_memory.py"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = done.stdout.split("[2 blocks of context]\n")
+    assert "drawer seven" in first.split("agent: ")[1]
+    assert "drawer seven" in second.split("agent: ")[2]
 
 
 def check(shown: str) -> None:

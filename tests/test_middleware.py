@@ -417,8 +417,9 @@ async def test_history_that_a_caller_passes_in_is_taken_over_once(context: Conte
 
 async def test_a_system_message_that_comes_with_every_request_is_sent_once(context: ContextManager) -> None:
     model = ScriptedModel(script=says("Fine."))
-    middleware: ConversationMiddleware[None, Any] = ConversationMiddleware(context, keep_turns=1)
-    agent = create_agent(model, middleware=[middleware], checkpointer=InMemorySaver())
+    agent = create_agent(
+        model, middleware=[ConversationMiddleware(context, keep_turns=1)], checkpointer=InMemorySaver()
+    )
     for _ in range(4):
         await ask(agent, [SystemMessage("Speak English."), HumanMessage("How are you?")])
     assert [message.type for message in model.requests[-1]] == ["system", "human", "human"]
@@ -450,12 +451,14 @@ async def test_threads_of_one_participant_share_what_is_remembered(context: Cont
 async def test_the_agents_own_state_keeps_so_many_turns(
     context: ContextManager, keep: int | None, left: int
 ) -> None:
-    middleware: ConversationMiddleware[None, Any] = ConversationMiddleware(context, keep_turns=keep)
     answers = [
         piece for number in range(5) for piece in (calls(("add", {"a": number, "b": 0})), f"{number}.")
     ]
     agent = create_agent(
-        ScriptedModel(script=in_turn(*answers)), [add], middleware=[middleware], checkpointer=InMemorySaver()
+        ScriptedModel(script=in_turn(*answers)),
+        [add],
+        middleware=[ConversationMiddleware(context, keep_turns=keep)],
+        checkpointer=InMemorySaver(),
     )
     first: Any = [SystemMessage("Speak English."), HumanMessage("0?")]
     for number in range(5):
