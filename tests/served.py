@@ -23,13 +23,13 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 CLONE = Path(__file__).parents[1]
-STUDIO = (
+STUDIO = [
     pytest.mark.studio,
     pytest.mark.skipif(
         importlib.util.find_spec("langgraph_api") is None,
         reason="the server is not installed: uv sync --group studio",
     ),
-)
+]
 """The marks of what needs the server of LangGraph Studio."""
 READY_S, SOON_S = 60, 20
 NOT_OURS = ("AEGRA_", "LANG", "OPENAI_", "OTEL_", "REDIS_", "CONVERSATION_", "POSTGRES_")
