@@ -362,11 +362,12 @@ class BaseContextManager:
         if (known := fold(context, [operation])) == context:
             return replace(found, context=context), None
         if again := repeated(context, operation):
+            fields = {"participant_id": participant_id, "exchanges": again}
             _LOG.warning(
-                "participant %r: %d exchanges of a history window were recorded before and are recorded again; "
-                "let one router-driven writer record in a manager",
-                participant_id,
-                again,
+                "participant %(participant_id)r: %(exchanges)d exchanges of a history window were recorded before and are "
+                "recorded again; let one router-driven writer record in a manager",
+                fields,
+                extra=fields,
             )
         commit = self._commit(participant_id, "record", operation)
         task = self._participants.start(commit, "commit of a history window")
@@ -438,7 +439,7 @@ class BaseContextManager:
                 try:
                     forgotten += await self._ledger.forget_idle(participant, self._since())
                 except ContextSchemaError as error:
-                    _LOG.warning("not expired: %s", error)
+                    _LOG.warning("not expired: %s", error, extra={"participant_id": participant_id})
         return forgotten
 
     def _since(self) -> datetime | None:
@@ -449,7 +450,8 @@ class BaseContextManager:
         try:
             await self.expire()
         except Exception as error:  # noqa: BLE001 - who is left over goes the next time
-            _LOG.warning("idle participants were not expired (%s)", type(error).__name__)
+            fields = {"error": type(error).__name__}
+            _LOG.warning("idle participants were not expired (%(error)s)", fields, extra=fields)
 
     async def _commit(self, participant_id: str, node: NodeName, operation: Operation) -> None:
         with self._participants.using(participant_id) as participant:
