@@ -60,6 +60,11 @@ def test_each_page_is_in_the_navigation() -> None:
     assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 
 
+def test_the_site_loads_no_font_and_no_script_of_another_host() -> None:
+    assert "font: false" in (ROOT / "mkdocs.yml").read_text()
+    assert not any("```mermaid" in text(name) for name in PAGES)
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_command_that_a_page_calls_is_there(name: str) -> None:
     assert set(re.findall(r"xr-ai-conversation ([a-z]+)", text(name))) <= {*commands.commands}
@@ -82,7 +87,7 @@ def test_each_command_and_option_is_on_the_page_of_the_command_line() -> None:
     ("name", "module"), [("index", xr_ai_conversation), ("models", models), ("xr", xr)], ids=str
 )
 def test_each_public_name_is_in_the_reference(name: str, module: Any) -> None:
-    shown = re.findall(r"^(?::::|###) (?:[\w.]*\.)?(\w+)$", text(f"docs/api/{name}.md"), re.MULTILINE)
+    shown = re.findall(r"^(?::::|##) (?:[\w.]*\.)?(\w+)$", text(f"docs/api/{name}.md"), re.MULTILINE)
     assert set(module.__all__) - {"ConversationContextUpdate"} <= set(shown)
     assert "ConversationContextUpdate" in text("docs/api/index.md")
 
