@@ -35,7 +35,7 @@ def text(name: str) -> str:
 
 def prose(page: str) -> str:
     """Return a page without its code."""
-    return re.sub(r"```.*?```|^ {4}.*$|`[^`\n]*`", "", page, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"```.*?```|^ {4}[^\n]*|`[^`\n]*`", "", page, flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors(page: str) -> set[str]:
