@@ -163,7 +163,7 @@ class BaseContextManager:
         """Return what a prompt shows of a participant's context, in prompt order.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
 
         Returns:
             Empty if nothing is known, and after `close`.
@@ -205,7 +205,7 @@ class BaseContextManager:
         """Return what each commit changed, oldest first, as far back as checkpoints are kept.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
 
         Returns:
             Empty if nothing is known, and after `close`.
@@ -230,7 +230,7 @@ class BaseContextManager:
         A turn id that is recorded with the same words already is the same exchange, and not added again.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
             request: What the participant said; may be empty.
             response: What was answered.
             turn_id: The id of the turn, where there is one.
@@ -260,7 +260,7 @@ class BaseContextManager:
         It has no identity: a router's history does not hold it.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
             request: What the participant said.
             response: As much of the answer as had been given out; may be empty.
             turn_id: As for `record_exchange`, which takes the same; here it tells nothing.
@@ -304,7 +304,7 @@ class BaseContextManager:
         """Take in what was published on a topic; it is durable when this returns. After `close` it is dropped.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
             topic: The name of a configured topic: an incremental one appends, a summary one replaces its state.
             text: What was published.
             timestamp: When; without a zone it is taken as of the clock's. None is now.
@@ -327,7 +327,7 @@ class BaseContextManager:
         two writers interleave does not match, and is recorded again.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
             exchanges: Completed exchanges, oldest first; those without a response are left out.
 
         Raises:
@@ -393,7 +393,7 @@ class BaseContextManager:
         its exchange as the start of a new context. Clearing twice is clearing once.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
 
         Raises:
             ValueError: The id cannot be.

@@ -154,7 +154,7 @@ class Outer(TypedDict, total=False):
 
 
 def parent(ours: Any) -> Any:
-    """Return the builder of a graph that asks ours in a node, as the README shows it."""
+    """Return the builder of a graph that asks ours in a node, as docs/langchain.md shows it."""
 
     async def ask(state: Outer) -> Outer:
         write, said = get_stream_writer(), []
