@@ -186,9 +186,11 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
                 timestamp=instant(turn["asked"]),
             )
         else:
+            fields = {"participant_id": turn["participant"]}
             _LOG.warning(
-                "participant %r: a run ended without an answer of the model; nothing was recorded",
-                turn["participant"],
+                "participant %(participant_id)r: a run ended without an answer of the model; nothing was recorded",
+                fields,
+                extra=fields,
             )
         return {"conversation_turn": {**turn, "last": messages[-1].id}}
 

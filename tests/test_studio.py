@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""The graph in `langgraph dev`, the server behind LangGraph Studio, as the README says: no key, no other network.
+"""The graph in `langgraph dev`, the server behind LangGraph Studio, as docs/studio.md says: no key, no other network.
 
 The graph is the one that langgraph.json names; the model is an endpoint on loopback.
 """
