@@ -81,9 +81,10 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
     ended, what was asked and what was answered last is recorded, once; nothing is of a run that failed, was cancelled,
     or ended without an answer of the model. Compaction goes on in the background, and no run waits for it.
 
-    History that a caller passes in, and that no earlier run of the thread has had, is reconciled, as by
-    `ContextManager.reconcile`. The current time that the model is told stays the same for five minutes, or until
-    something newer is known, so that the calls of a tool loop share their beginning.
+    Of history that a caller passes in, or that other agents of a graph have left, each exchange is recorded that was not
+    recorded as often as it is there. Of several agents that answer a request, each records its own answer. The current
+    time that the model is told stays the same for five minutes, or until something newer is known, so that the calls of a
+    tool loop share their beginning.
 
     Put it first in the list of middleware. The agent must be run by `ainvoke` or `astream`. Its checkpointer, if it has
     one, must not keep its threads where the context manager keeps its own.
@@ -142,7 +143,9 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
         start = _request(messages, known)
         participant = self._participant(state, runtime)
         if history := _exchanges(messages[known:start]):
-            await self._context.reconcile(participant, history)
+            _, commit = await self._context.with_history(participant, history, unordered=True)
+            if commit:
+                await commit
         turn: Turn = {
             "participant": participant,
             "request": messages[start].id or "",
@@ -213,7 +216,7 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """A turn, as `manager.CompletedExchange` is one; what was remembered of it by its id is known by its words."""
+    """A turn, as `manager.CompletedExchange` is one; it is known by its words, as ids may be new with each request."""
 
     request: str
     response: str

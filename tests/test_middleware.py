@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -37,6 +37,7 @@ from langchain_core.messages import (
 )
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel
 from recorded import exchanges, requests
@@ -538,3 +539,58 @@ from xr_ai_conversation import ConversationMiddleware
     assert done.stderr.splitlines()[-1] == (
         "ImportError: ConversationMiddleware needs LangChain: pip install 'xr-ai-conversation[langchain]'"
     )
+
+
+def in_line(*agents: Agent, saver: InMemorySaver | None = None) -> Agent:
+    """Return a graph whose agents answer one after the other, over the same messages."""
+    graph = StateGraph(MessagesState)
+    graph.add_sequence([(f"agent {number}", agent) for number, agent in enumerate(agents)])
+    graph.add_edge(START, "agent 0")
+    return graph.compile(checkpointer=saver)
+
+
+def numbered() -> ScriptedModel:
+    """Return a model that numbers its answers."""
+    numbers = count(1)
+    return ScriptedModel(script=replies(lambda _: f"Answer {next(numbers)}."))
+
+
+@pytest.mark.parametrize("own", [None, True])
+@pytest.mark.parametrize("kept", ["by its checkpointer", "by its caller", "as plain text", "not at all"])
+async def test_agents_that_answer_one_request_each_record_it_once(
+    clock: Clock, open_saver: OpenSaver, kept: str, own: bool | None
+) -> None:
+    saver, model = InMemorySaver() if kept == "by its checkpointer" else None, numbered()
+    messages: list[Any] = [HumanMessage("Hello."), AIMessage("Hello to you.")]
+    for turn in range(4):
+        async with (
+            open_saver() as store,
+            ContextManager(ScriptedModel(), checkpointer=store, clock=clock) as context,
+        ):
+            agents = [build(model, context, checkpointer=own if saver else None) for _ in range(2)]
+            asked = [*messages, HumanMessage(f"{turn}?")]
+            answer = await in_line(*agents, saver=saver).ainvoke({"messages": asked}, thread())
+            if kept == "as plain text":
+                messages = [*messages, ("human", f"{turn}?"), ("ai", answer["messages"][-1].text)]
+            else:
+                messages = answer["messages"] if kept == "by its caller" else []
+            found = await exchanges(context)
+    assert found == [
+        ("Hello.", "Hello to you."),
+        *((f"{number // 2}?", f"Answer {number + 1}.") for number in range(8)),
+    ]
+
+
+async def test_what_agents_of_one_graph_answered_is_known_when_it_was_compacted(clock: Clock) -> None:
+    async with ContextManager(
+        ScriptedModel(script=says("A summary.")), clock=clock, dialogue_budget_bytes=1_000
+    ) as context:
+        agent = build(numbered(), context)
+        graph = in_line(agent, agent, saver=InMemorySaver())
+        for number in range(12):
+            await ask(graph, f"{number}? {'x' * 200}", "p" if number % 3 else "q")
+            await context.settled()
+        dialogues = [(await context.snapshot(each))["dialogue"] for each in ("p", "q")]
+    assert [
+        len(dialogue["entries"]) + (dialogue["summary"] or {"covers": 0})["covers"] for dialogue in dialogues
+    ] == [16, 8]
