@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 from typing import Annotated, Any, NoReturn, NotRequired, cast
-from uuid import uuid4
 
 from langchain_core.messages import (
     AIMessage,
@@ -23,6 +22,7 @@ from langchain_core.messages import (
 )
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from xr_ai_conversation.graph.manager import BaseContextManager
@@ -38,6 +38,7 @@ try:
         AgentMiddleware,
         AgentState,
         ContextT,
+        ExtendedModelResponse,
         ModelRequest,
         ModelResponse,
         PrivateStateAttr,
@@ -51,8 +52,8 @@ except ImportError as error:
 _LOG = logging.getLogger(__name__)
 
 _CLOCK_STEP = timedelta(minutes=5)  # about as long as providers keep a prefix that nobody asks for
-_NOT_SAID = "not-said-by-the-model-"
-"""Begins the id of a message that another middleware made in the model's place."""
+_NOT_SAID = "not_said_by_the_model"
+"""Marks, in its metadata, the last message of a run that the model gave no answer in, lest it come back as history."""
 
 
 class Turn(TypedDict):
@@ -63,6 +64,8 @@ class Turn(TypedDict):
     """Id of the first message of the request."""
     asked: str
     """When, as `times.stamp` writes it."""
+    said: str | None
+    """Id of what the model said last, which tells it from what other middleware says in its place."""
     last: str | None
     """Id of the last message of the turn, or of its request until it has ended."""
 
@@ -150,6 +153,7 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
             "participant": participant,
             "request": messages[start].id or "",
             "asked": stamp(asked),
+            "said": None,
             "last": messages[-1].id,
         }
         return {"messages": self._removed(messages[:start]), "conversation_turn": turn}
@@ -158,7 +162,7 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
         self,
         request: ModelRequest[ContextT],
         handler: Callable[[ModelRequest[ContextT]], Awaitable[ModelResponse[ResponseT]]],
-    ) -> ModelResponse[ResponseT]:
+    ) -> ExtendedModelResponse[ResponseT]:
         """Call the model with the context as it is now, and with the messages of this turn only.
 
         Raises:
@@ -170,7 +174,8 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
         start = max(0, _index(request.messages, turn["request"]))
         messages = [*_instructions(request.messages[:start]), context, *request.messages[start:]]
         response = await handler(request.override(messages=messages))
-        return replace(response, result=[_told_apart(message) for message in response.result])
+        said = next((message.id for message in response.result if isinstance(message, AIMessage)), None)
+        return ExtendedModelResponse(response, Command(update={"conversation_turn": {**turn, "said": said}}))
 
     async def aafter_agent(self, state: TurnState, runtime: Runtime[ContextT]) -> dict[str, Any] | None:
         """Record what was asked and answered; it is durable when this returns.
@@ -178,24 +183,30 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
         Raises:
             ContextSchemaError: What is stored is damaged, of a newer version, or of another graph.
         """
-        turn, messages = state["conversation_turn"], state["messages"]
-        found = _exchange(messages[max(0, _index(messages, turn["request"])) :])
-        if visible(found.response):
-            await self._context.record_exchange(
-                turn["participant"],
-                found.request,
-                found.response,
-                turn_id=turn["request"],
-                timestamp=instant(turn["asked"]),
-            )
-        else:
+        messages, turn = state["messages"], state.get("conversation_turn")
+        if turn is None:  # another middleware has ended the run before it began here
+            return {"messages": _not_said(messages[-1])}
+        ended: Turn = {**turn, "last": messages[-1].id}
+        said = _index(messages, turn["said"])
+        answer = _answer(messages[said:]) if said >= 0 else ""
+        if not visible(answer) or not all(
+            isinstance(message, ToolMessage) for message in messages[said + 1 :]
+        ):
             fields = {"participant_id": turn["participant"]}
             _LOG.warning(
                 "participant %(participant_id)r: a run ended without an answer of the model; nothing was recorded",
                 fields,
                 extra=fields,
             )
-        return {"conversation_turn": {**turn, "last": messages[-1].id}}
+            return {"conversation_turn": ended, "messages": _not_said(messages[-1])}
+        await self._context.record_exchange(
+            turn["participant"],
+            _exchange(messages[max(0, _index(messages, turn["request"])) :]).request,
+            answer,
+            turn_id=turn["request"],
+            timestamp=instant(turn["asked"]),
+        )
+        return {"conversation_turn": ended}
 
     def _now(self, turn: Turn, shown: Sequence[ContextBlock]) -> datetime:
         """Return the current time as the model is told it, which moves in steps, and with what is remembered."""
@@ -283,23 +294,20 @@ def _answer(said: Sequence[AnyMessage]) -> str:
 
     The last word may be that of tools: of those that return directly, and of structured output.
     """
-    results = list(takewhile(lambda message: isinstance(message, ToolMessage), reversed(said)))
-    if results:
-        return "\n\n".join(map(text_of, reversed(results)))
+    results = takewhile(lambda message: isinstance(message, ToolMessage), reversed(said))
+    if given := [message for message in results if cast("ToolMessage", message).status != "error"]:
+        return "\n\n".join(map(text_of, reversed(given)))
     last = said[-1] if said else None
-    if not isinstance(last, AIMessage) or last.tool_calls or (last.id or "").startswith(_NOT_SAID):
+    if not isinstance(last, AIMessage) or last.tool_calls or _NOT_SAID in last.response_metadata:
         return ""
     return without_reasoning(text_of(last))
 
 
-def _told_apart(message: BaseMessage) -> BaseMessage:
-    """Return a message with an id that tells if another middleware made it, as one that tells of a failure.
-
-    Every message of a chat model has an id when it is returned.
-    """
-    if isinstance(message, AIMessage) and message.id is None:
-        return message.model_copy(update={"id": f"{_NOT_SAID}{uuid4()}"})
-    return message
+def _not_said(last: AnyMessage) -> list[AnyMessage]:
+    """Return the last message of a run with the mark that it is no answer of the model, if it may pass for one."""
+    if not isinstance(last, AIMessage):
+        return []
+    return [last.model_copy(update={"response_metadata": {**last.response_metadata, _NOT_SAID: True}})]
 
 
 __all__ = ["ConversationMiddleware"]

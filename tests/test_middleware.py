@@ -20,10 +20,15 @@ from fakes.saver import SteeredSaver
 from fakes.summariser import Summariser
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
+    AgentMiddleware,
     AgentState,
     HumanInTheLoopMiddleware,
+    ModelCallLimitMiddleware,
     ModelRetryMiddleware,
+    PIIMiddleware,
+    ToolCallLimitMiddleware,
     after_model,
+    hook_config,
 )
 from langchain.agents.structured_output import ToolStrategy
 from langchain.tools import ToolRuntime
@@ -594,3 +599,86 @@ async def test_what_agents_of_one_graph_answered_is_known_when_it_was_compacted(
     assert [
         len(dialogue["entries"]) + (dialogue["summary"] or {"covers": 0})["covers"] for dialogue in dialogues
     ] == [16, 8]
+
+
+class Guard(AgentMiddleware[Any, Any, Any]):
+    """Ends a run with words of its own, in the hook that it is given."""
+
+    def __init__(self, hook: str) -> None:
+        self._hook = hook
+
+    def _end(self, hook: str) -> dict[str, Any] | None:
+        return {"messages": [AIMessage("I may not.")], "jump_to": "end"} if hook == self._hook else None
+
+    @hook_config(can_jump_to=["end"])
+    def before_agent(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
+        return self._end("before_agent")
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
+        return self._end("before_model")
+
+    @hook_config(can_jump_to=["end"])
+    def after_model(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
+        return self._end("after_model")
+
+
+@pytest.mark.parametrize("kept", ["by its checkpointer", "by its caller"])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    "other",
+    [
+        *(Guard(hook) for hook in ("before_agent", "before_model", "after_model")),
+        ModelCallLimitMiddleware(run_limit=1),
+        ToolCallLimitMiddleware(run_limit=1, exit_behavior="end"),
+        ModelRetryMiddleware(max_retries=0),
+    ],
+    ids=lambda value: getattr(value, "_hook", type(value).__name__),
+)
+async def test_what_another_middleware_says_in_the_place_of_the_model_is_not_remembered(
+    context: ContextManager, other: Any, first: bool, kept: str
+) -> None:
+    model = ScriptedModel(
+        script=in_turn(
+            calls(("add", {"a": 1, "b": 2})),
+            *([calls(("add", {"a": 3, "b": 4}))] if isinstance(other, ToolCallLimitMiddleware) else []),
+            RuntimeError("away"),
+        )
+    )
+    own: Any = ConversationMiddleware(context)
+    saver = InMemorySaver() if kept == "by its checkpointer" else None
+    agent: Agent = create_agent(
+        model, [add], middleware=[own, other] if first else [other, own], checkpointer=saver
+    )
+    messages = (await agent.ainvoke({"messages": "What is 1+2?"}, thread()))["messages"]
+    assert messages[-1].text not in ("", "3") and await exchanges(context) == []
+
+    fine = build(ScriptedModel(script=says("Fine.")), context, add, checkpointer=saver)
+    await ask(fine, [*(messages if not saver else []), HumanMessage("How are you?")])
+    assert await exchanges(context) == [("How are you?", "Fine.")]
+
+
+async def test_an_answer_is_recorded_as_another_middleware_has_left_it(context: ContextManager) -> None:
+    redact = PIIMiddleware("email", apply_to_input=True, apply_to_output=True)
+    model = ScriptedModel(script=says("Write to bob@example.com."))
+    await ask(build(model, context, middleware=[redact]), "I am ann@example.com.")
+    assert await exchanges(context) == [("I am [REDACTED_EMAIL].", "Write to [REDACTED_EMAIL].")]
+
+
+@pytest.mark.parametrize("name", ["run-1", "lc_run--1", "msg_1", "8a6e0804-2bd0-4672-b79d-d97027f9071a"])
+async def test_an_answer_of_the_model_is_known_whatever_its_id(context: ContextManager, name: str) -> None:
+    model = ScriptedModel(script=says(AIMessageChunk(content="Fine.", id=name)))
+    await ask(build(model, context), "How are you?")
+    assert await exchanges(context) == [("How are you?", "Fine.")]
+
+
+async def test_a_stream_of_updates_has_each_message_of_the_agent_once(context: ContextManager) -> None:
+    model = ScriptedModel(script=in_turn(calls(("add", {"a": 1, "b": 2})), "Three."))
+    agent = build(model, context, add)
+    said = [
+        (node, message.type)
+        async for part in agent.astream({"messages": "What is 1+2?"}, thread(), stream_mode="updates")
+        for node, update in part.items()
+        for message in update.get("messages", [])
+    ]
+    assert said == [("model", "ai"), ("tools", "tool"), ("model", "ai")]
