@@ -62,6 +62,8 @@ class Turn(TypedDict):
     participant: str
     request: str
     """Id of the first message of the request."""
+    text: str
+    """The request, as the model was sent it last; its messages may be gone before the run ends."""
     asked: str
     """When, as `times.stamp` writes it."""
     said: str | None
@@ -152,6 +154,7 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
         turn: Turn = {
             "participant": participant,
             "request": messages[start].id or "",
+            "text": _asked(messages[start:]),
             "asked": stamp(asked),
             "said": None,
             "last": messages[-1].id,
@@ -171,8 +174,13 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
         turn = cast("TurnState", request.state)["conversation_turn"]
         shown = blocks(await self._context.snapshot(turn["participant"]), self._context.budgets)
         context = HumanMessage(context_message(shown, self._now(turn, shown)))
-        start = max(0, _index(request.messages, turn["request"]))
-        messages = [*_instructions(request.messages[:start]), context, *request.messages[start:]]
+        start = _index(request.messages, turn["request"])
+        if start >= 0:
+            earlier, run = request.messages[:start], request.messages[start:]
+            turn = {**turn, "text": _asked(run)}
+        else:  # a tool or another middleware, as one that summarises, has removed the request
+            earlier, run = request.messages, [HumanMessage(turn["text"]), *_dialogue(request.messages)]
+        messages = [*_instructions(earlier), context, *run]
         response = await handler(request.override(messages=messages))
         said = next((message.id for message in response.result if isinstance(message, AIMessage)), None)
         return ExtendedModelResponse(response, Command(update={"conversation_turn": {**turn, "said": said}}))
@@ -201,7 +209,7 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
             return {"conversation_turn": ended, "messages": _not_said(messages[-1])}
         await self._context.record_exchange(
             turn["participant"],
-            _exchange(messages[max(0, _index(messages, turn["request"])) :]).request,
+            turn["text"],
             answer,
             turn_id=turn["request"],
             timestamp=instant(turn["asked"]),
@@ -273,20 +281,25 @@ def _instructions(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     )
 
 
+def _dialogue(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    return [message for message in messages if not isinstance(message, SystemMessage)]
+
+
 def _exchanges(messages: Sequence[AnyMessage]) -> list[_Exchange]:
     """Return the turns of a history, oldest first."""
-    said = [message for message in messages if not isinstance(message, SystemMessage)]
+    said = _dialogue(messages)
     starts = [
         number
         for number, message in enumerate(said)
         if isinstance(message, HumanMessage) and not (number and isinstance(said[number - 1], HumanMessage))
     ]
-    return [_exchange(said[start:end]) for start, end in pairwise([*starts, len(said)])]
+    turns = [said[start:end] for start, end in pairwise([*starts, len(said)])]
+    return [_Exchange(_asked(turn), _answer(turn)) for turn in turns]
 
 
-def _exchange(turn: Sequence[AnyMessage]) -> _Exchange:
-    asked = list(takewhile(lambda message: isinstance(message, HumanMessage), turn))
-    return _Exchange("\n\n".join(map(text_of, asked)), _answer(turn[len(asked) :]))
+def _asked(turn: Sequence[AnyMessage]) -> str:
+    """Return what a turn began with."""
+    return "\n\n".join(map(text_of, takewhile(lambda message: isinstance(message, HumanMessage), turn)))
 
 
 def _answer(said: Sequence[AnyMessage]) -> str:

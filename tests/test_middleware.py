@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from itertools import count, pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from conftest import OpenSaver
@@ -26,6 +26,7 @@ from langchain.agents.middleware import (
     ModelCallLimitMiddleware,
     ModelRetryMiddleware,
     PIIMiddleware,
+    SummarizationMiddleware,
     ToolCallLimitMiddleware,
     after_model,
     hook_config,
@@ -37,12 +38,14 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     HumanMessage,
+    RemoveMessage,
     SystemMessage,
     ToolMessage,
 )
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 from pydantic import BaseModel
 from recorded import exchanges, requests
@@ -682,3 +685,49 @@ async def test_a_stream_of_updates_has_each_message_of_the_agent_once(context: C
         for message in update.get("messages", [])
     ]
     assert said == [("model", "ai"), ("tools", "tool"), ("model", "ai")]
+
+
+@tool
+def wipe(runtime: ToolRuntime) -> Command[Any]:
+    """Forget all messages."""
+    wiped = ToolMessage("wiped", tool_call_id=runtime.tool_call_id)
+    return Command(update={"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), wiped]})
+
+
+def summarising(messages: int) -> AgentMiddleware[Any, Any, Any]:
+    peer: Any = SummarizationMiddleware(
+        ScriptedModel(script=says("They spoke.")), trigger=("messages", messages), keep=("messages", 1)
+    )
+    return cast("AgentMiddleware[Any, Any, Any]", peer)
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("wiped", [True, False])
+async def test_a_request_whose_message_is_gone_is_sent_and_recorded(
+    context: ContextManager, wiped: bool, first: bool
+) -> None:
+    steps = [calls(("wipe", {}))] if wiped else [calls(("add", {"a": n, "b": 2})) for n in range(5)]
+    model = ScriptedModel(script=in_turn("Hello.", *steps, "Done.", "Two."))
+    own: Any = ConversationMiddleware(context)
+    both = [own, summarising(4)] if first else [summarising(4), own]
+    agent = create_agent(
+        model, [wipe, add], system_prompt="Be brief.", middleware=both, checkpointer=InMemorySaver()
+    )
+    await ask(agent, [SystemMessage("Speak English."), HumanMessage("Hi.")])
+    await ask(agent, [HumanMessage("One?"), HumanMessage("Well?")])
+    for sent in model.requests[1:]:
+        _, after_the_context = "\n\n".join(texts(sent)).split("Current time: ")
+        assert after_the_context.count("One?\n\nWell?") == 1
+    await ask(agent, "Two?")
+    assert await exchanges(context) == [("Hi.", "Hello."), ("One?\n\nWell?", "Done."), ("Two?", "Two.")]
+    assert texts(model.requests[-1])[-1] == "Two?"
+
+
+async def test_a_request_whose_message_is_gone_stays_as_another_middleware_has_left_it(
+    context: ContextManager,
+) -> None:
+    model = ScriptedModel(script=in_turn(*(calls(("add", {"a": n, "b": 2})) for n in range(5)), "Done."))
+    others = [PIIMiddleware("email", apply_to_input=True), summarising(4)]
+    await ask(build(model, context, add, middleware=others), "I am ann@example.com.")
+    assert await exchanges(context) == [("I am [REDACTED_EMAIL].", "Done.")]
+    assert not any("ann@" in text for request in model.requests for text in texts(request))
