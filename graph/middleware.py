@@ -27,10 +27,11 @@ from typing_extensions import TypedDict
 
 from xr_ai_conversation.graph.manager import BaseContextManager
 from xr_ai_conversation.nodes.message import text_of
+from xr_ai_conversation.state.context import ParticipantContext
 from xr_ai_conversation.state.prompt import blocks, context_message
 from xr_ai_conversation.state.reasoning import without_reasoning
 from xr_ai_conversation.state.render import ContextBlock
-from xr_ai_conversation.state.text import visible
+from xr_ai_conversation.state.text import clean, visible
 from xr_ai_conversation.state.times import instant, stamp
 
 try:
@@ -83,8 +84,8 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
 
     Each model call of a run is sent the system messages, the context, and the messages of this run: the request, and
     the tool calls and results since. Earlier turns are in the context, and never sent as messages. When a run has
-    ended, what was asked and what was answered last is recorded, once; nothing is of a run that failed, was cancelled,
-    or ended without an answer of the model. Compaction goes on in the background, and no run waits for it.
+    ended, what was asked and what was answered last is recorded, once, with the id of the request's first message as its
+    turn id; nothing is of a run that failed, was cancelled, or ended without an answer of the model. Compaction goes on in the background, and no run waits for it.
 
     Of history that a caller passes in, or that other agents of a graph have left, each exchange is recorded that was not
     recorded as often as it is there. Of several agents that answer a request, each records its own answer. The current
@@ -145,7 +146,15 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
         asked = self._context.clock()
         before = state.get("conversation_turn")
         known = 1 + _index(messages, before["last"]) if before else 0
-        start = _request(messages, known)
+        start, stale = _request(messages, known), list[AnyMessage]()
+        again = _index(messages, before["request"]) if before else -1
+        # No person said anything new: the last request has come again, under its id. What else is new is of another
+        # agent, if the last run has ended, or else what it has left behind.
+        if 0 <= again <= start < known and (
+            not _dialogue(messages[known:]) or isinstance(messages[known - 1], HumanMessage)
+        ):
+            start, end = again, again + len(_of_person(messages[again:]))
+            messages, stale = messages[:end], _dialogue(messages[end:])
         participant = self._participant(state, runtime)
         if history := _exchanges(messages[known:start]):
             _, commit = await self._context.with_history(participant, history, unordered=True)
@@ -159,7 +168,9 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
             "said": None,
             "last": messages[-1].id,
         }
-        return {"messages": self._removed(messages[:start]), "conversation_turn": turn}
+        gone = [*self._oldest(messages[:start]), *stale]
+        removed = [RemoveMessage(id=message.id) for message in gone if message.id]
+        return {"messages": removed, "conversation_turn": turn}
 
     async def awrap_model_call(
         self,
@@ -172,15 +183,16 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
             ContextSchemaError: What is stored is damaged, of a newer version, or of another graph.
         """
         turn = cast("TurnState", request.state)["conversation_turn"]
-        shown = blocks(await self._context.snapshot(turn["participant"]), self._context.budgets)
-        context = HumanMessage(context_message(shown, self._now(turn, shown)))
         start = _index(request.messages, turn["request"])
         if start >= 0:
-            earlier, run = request.messages[:start], request.messages[start:]
+            run = _dialogue(request.messages[start:])
             turn = {**turn, "text": _asked(run)}
         else:  # a tool or another middleware, as one that summarises, has removed the request
-            earlier, run = request.messages, [HumanMessage(turn["text"]), *_dialogue(request.messages)]
-        messages = [*_instructions(earlier), context, *run]
+            run = [HumanMessage(turn["text"]), *_dialogue(request.messages)]
+        known = await self._context.snapshot(turn["participant"])
+        shown = blocks(_without_answers(known, turn), self._context.budgets)
+        context = HumanMessage(context_message(shown, self._now(turn, shown)))
+        messages = [*_instructions(request.messages), context, *run]
         response = await handler(request.override(messages=messages))
         said = next((message.id for message in response.result if isinstance(message, AIMessage)), None)
         return ExtendedModelResponse(response, Command(update={"conversation_turn": {**turn, "said": said}}))
@@ -223,14 +235,14 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
         newest = max((block.time for block in shown), default=told)
         return min(now, max(told, newest)).astimezone(now.tzinfo)
 
-    def _removed(self, earlier: Sequence[AnyMessage]) -> list[RemoveMessage]:
-        """Return what removes the oldest turns; what may instruct the model stays."""
+    def _oldest(self, earlier: Sequence[AnyMessage]) -> list[AnyMessage]:
+        """Return the oldest turns, which are not kept; what may instruct the model stays."""
         starts = [number for number, message in enumerate(earlier) if isinstance(message, HumanMessage)]
         if self._keep_turns is None or len(starts) <= self._keep_turns:
             return []
         oldest = earlier[: starts[-self._keep_turns] if self._keep_turns else len(earlier)]
         kept = {message.id for message in _instructions(oldest)}
-        return [RemoveMessage(id=message.id) for message in oldest if message.id and message.id not in kept]
+        return [message for message in oldest if message.id not in kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +286,16 @@ def _request(messages: Sequence[BaseMessage], known: int) -> int:
     return start
 
 
+def _without_answers(context: ParticipantContext, turn: Turn) -> ParticipantContext:
+    """Leave out answers to the request itself: another agent's is among the messages, or it is to be made again."""
+    entries = [
+        entry
+        for entry in context["dialogue"]["entries"]
+        if (entry.get("turn_id"), entry.get("request")) != (turn["request"], clean(turn["text"]))
+    ]
+    return {**context, "dialogue": {**context["dialogue"], "entries": entries}}
+
+
 def _instructions(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return the system messages, each text once."""
     return list(
@@ -297,9 +319,13 @@ def _exchanges(messages: Sequence[AnyMessage]) -> list[_Exchange]:
     return [_Exchange(_asked(turn), _answer(turn)) for turn in turns]
 
 
+def _of_person(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return the messages of the request that a turn begins with."""
+    return list(takewhile(lambda message: isinstance(message, HumanMessage), turn))
+
+
 def _asked(turn: Sequence[AnyMessage]) -> str:
-    """Return what a turn began with."""
-    return "\n\n".join(map(text_of, takewhile(lambda message: isinstance(message, HumanMessage), turn)))
+    return "\n\n".join(map(text_of, _of_person(turn)))
 
 
 def _answer(said: Sequence[AnyMessage]) -> str:

@@ -731,3 +731,80 @@ async def test_a_request_whose_message_is_gone_stays_as_another_middleware_has_l
     await ask(build(model, context, add, middleware=others), "I am ann@example.com.")
     assert await exchanges(context) == [("I am [REDACTED_EMAIL].", "Done.")]
     assert not any("ann@" in text for request in model.requests for text in texts(request))
+
+
+@pytest.mark.parametrize("text", ["Who is there, please?", "Who is there?"])
+async def test_a_request_that_comes_again_under_its_id_is_sent_without_its_old_answer(
+    context: ContextManager, text: str
+) -> None:
+    model = ScriptedModel(script=in_turn("Fine.", calls(("add", {"a": 1, "b": 2})), "One.", "Two.", "Three."))
+    agent = build(model, context, add, checkpointer=InMemorySaver())
+    await ask(agent, "How are you?")
+    for question in ("Who is there?", text):
+        await ask(agent, [HumanMessage(question, id="asked"), SystemMessage("Speak English.")])
+    _, rule, _, *of_run = texts(model.requests[-1])
+    assert rule == "Speak English." and of_run == [text]
+    kept = (await agent.aget_state(thread())).values["messages"]
+    assert [message.text for message in kept if not isinstance(message, SystemMessage)] == [
+        "How are you?",
+        "Fine.",
+        text,
+        "Two.",
+    ]
+    await ask(agent, "And now?")
+    assert await exchanges(context) == [
+        ("How are you?", "Fine."),
+        ("Who is there?", "One."),
+        (text, "Two."),
+        ("And now?", "Three."),
+    ]
+
+
+async def test_a_request_that_comes_again_after_a_failed_run_is_sent_without_what_that_left(
+    context: ContextManager,
+) -> None:
+    model = ScriptedModel(script=in_turn(calls(("add", {"a": 1, "b": 2})), RuntimeError("away"), "Three."))
+    agent = build(model, context, add, checkpointer=InMemorySaver())
+    asked = [HumanMessage("Add."), HumanMessage("What is 1+2?", id="asked")]
+    with pytest.raises(RuntimeError, match="away"):
+        await ask(agent, asked)
+    await ask(agent, asked[1:])
+    assert texts(model.requests[-1])[2:] == ["Add.", "What is 1+2?"]
+    assert await exchanges(context) == [("Add.\n\nWhat is 1+2?", "Three.")]
+
+
+async def test_an_answer_that_is_made_again_is_made_without_the_first_and_recorded_beside_it(
+    context: ContextManager,
+) -> None:
+    model = ScriptedModel(script=in_turn("Zero.", "One.", "Other.", "Two."))
+    agent = build(model, context, checkpointer=InMemorySaver())
+    await ask(agent, "How are you?")
+    await ask(agent, "Who is there?")
+    before = [state async for state in agent.aget_state_history(thread()) if state.next == ("model",)]
+    await agent.ainvoke(None, before[0].config)
+    assert texts(model.requests[2]) == texts(model.requests[1])
+    await ask(agent, "And now?")
+    assert await exchanges(context) == [
+        ("How are you?", "Zero."),
+        ("Who is there?", "One."),
+        ("Who is there?", "Other."),
+        ("And now?", "Two."),
+    ]
+
+
+async def test_what_another_agent_answered_to_the_request_is_sent_as_its_message_and_not_as_context(
+    context: ContextManager,
+) -> None:
+    model = ScriptedModel(script=in_turn("A plan.", "A text.", "A plan again.", "A text again."))
+    agent = build(model, context)
+    graph = in_line(agent, agent, saver=InMemorySaver())
+    await ask(graph, "Write.")
+    assert "A plan." not in texts(model.requests[1])[1] and texts(model.requests[1])[2:] == [
+        "Write.",
+        "A plan.",
+    ]
+    await ask(graph, [HumanMessage("Write.")])
+    assert "A plan." in texts(model.requests[3])[1] and texts(model.requests[3])[2:] == [
+        "Write.",
+        "A plan again.",
+    ]
