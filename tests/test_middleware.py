@@ -808,3 +808,12 @@ async def test_what_another_agent_answered_to_the_request_is_sent_as_its_message
         "Write.",
         "A plan again.",
     ]
+
+
+async def test_messages_of_one_id_are_all_remembered_if_their_words_differ(context: ContextManager) -> None:
+    model = ScriptedModel(script=in_turn("Hello.", "Fine.", "Yes."))
+    agent = build(model, context)
+    for text in ("Hi.", "How are you?", "Sure?"):
+        await ask(agent, [HumanMessage(text, id="1")])
+    assert await exchanges(context) == [("Hi.", "Hello."), ("How are you?", "Fine."), ("Sure?", "Yes.")]
+    assert "user> Hi." in texts(model.requests[2])[1]
