@@ -340,12 +340,13 @@ class BaseContextManager:
             await commit
 
     async def with_history(
-        self, participant_id: str, exchanges: Sequence[CompletedExchange]
+        self, participant_id: str, exchanges: Sequence[CompletedExchange], *, unordered: bool = False
     ) -> tuple[Snapshot, asyncio.Task[None] | None]:
         """Return a participant's context with a router's window in it, and the task that commits what is new of that.
 
         An answer need not wait for the commit; whoever records it awaits the task before. None if nothing is new.
-        Args and errors are those of `reconcile`.
+        Args and errors are those of `reconcile`; of an unordered history each exchange is new that was not recorded as
+        often as it is there.
         """
         ids = f"{new_id()}."
         window = [
@@ -354,6 +355,8 @@ class BaseContextManager:
             if (past := self._past(exchange, f"{ids}{number}"))
         ]
         operation: Reconcile = {"op": "reconcile", "window": window, "now": self._stamp(None)}
+        if unordered:
+            operation["unordered"] = True
         found = await self.read(participant_id)
         if self._closed or not window:
             return found, None
