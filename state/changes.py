@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xr_ai_conversation.state.context import Entry, ParticipantContext, Summary, empty, section
@@ -46,6 +46,11 @@ def node_of(changed: Sequence[Change], after: ParticipantContext) -> str:
     return "+".join(name for name, was_done in done.items() if was_done) or "edit"
 
 
+def differing(before: Mapping[str, object], after: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of the fields that are others, in their order."""
+    return tuple(name for name in {**before, **after} if before.get(name) != after.get(name))
+
+
 def _compared(before: ParticipantContext, after: ParticipantContext) -> Iterator[Change]:
     for topic in (None, *dict.fromkeys((*before["topics"], *after["topics"]))):
         old, new = section(before, topic), section(after, topic)
@@ -66,4 +71,4 @@ def _without(entries: Iterable[Entry], others: Iterable[Entry]) -> tuple[Entry, 
     return tuple(entry for entry in entries if entry["id"] not in ids)
 
 
-__all__ = ["Change", "changes", "node_of"]
+__all__ = ["Change", "changes", "differing", "node_of"]

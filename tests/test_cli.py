@@ -24,12 +24,13 @@ from pathlib import Path
 import pytest
 from fakes.chat import Piece, Script, ScriptedModel, replies, says, texts
 from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
-from xr_ai_conversation import ContextManager, open_saver
+from xr_ai_conversation import ContextManager, build_graph, open_saver
 from xr_ai_conversation.cli import main, piped, terminal
 from xr_ai_conversation.cli.database import Place, look_up
 from xr_ai_conversation.cli.pictures import remembered, show_messages
@@ -342,6 +343,26 @@ def test_explain_says_when_what_it_prints_is_not_what_was_sent(run: Command) -> 
     result = run("explain", "--dialogue-budget", "700")
     assert result.err == "This is not what was sent: topics, budgets or the version were others then.\n"
     assert "of 700 bytes, 1 shown, 1 of them cut" in result.out
+
+
+async def edited(database: Path, **fields: str) -> None:
+    """Change the last exchange of the participant `me` by hand."""
+    async with open_saver(database) as saver:
+        graph = build_graph(ScriptedModel()).compile(checkpointer=saver)
+        thread: RunnableConfig = {"configurable": {"thread_id": "me"}}
+        context = (await graph.aget_state(thread)).values["context"]
+        context["dialogue"]["entries"][-1].update(fields)
+        await graph.aupdate_state(thread, {"context": context}, as_node="record")
+
+
+def test_explain_says_that_an_answer_was_edited_and_prints_what_was_given(run: Command) -> None:
+    run.chat("hi\n")
+    before = run("explain").out
+    asyncio.run(edited(run.database, request="Another?", response="Another."))
+    result = run("explain")
+    assert (result.code, result.err) == (0, "")
+    told = "edited since (request, response); this is how it was before\n"
+    assert told in result.out and result.out.replace(told, "") == before
 
 
 def test_explain_of_what_is_not_kept_is_one_sentence_and_code_1(run: Command) -> None:

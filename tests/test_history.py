@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from test_xr_conversation import ASKED_US, Speaker, Stage, gone, turn
 
 from xr_ai_conversation import ContextManager, Conversation, HistoryError, build_graph
 from xr_ai_conversation.xr import AgentExchange
+
+THREAD: RunnableConfig = {"configurable": {"thread_id": "p"}}
 
 
 class Talker:
@@ -50,6 +53,14 @@ def manager(clock: Clock, saver: Any = None, **options: Any) -> ContextManager:
 async def answer(talk: Conversation, text: str, turn_id: str | None = None) -> None:
     async for _ in talk.stream("p", text, turn_id=turn_id):
         pass
+
+
+async def edit(saver: Any, change: Callable[[Any], object]) -> None:
+    """Change the newest context by hand, as it is done in Studio; Any: what is JSON there."""
+    compiled = build_graph(ScriptedModel()).compile(checkpointer=saver)
+    context = (await compiled.aget_state(THREAD)).values["context"]
+    change(context)
+    await compiled.aupdate_state(THREAD, {"context": context}, as_node="record")
 
 
 async def explains_all(talk: Conversation, model: ScriptedModel) -> None:
@@ -125,7 +136,8 @@ async def test_an_answer_is_explained_with_the_history_that_it_saw_before_that_w
         AgentExchange("none", None),
         AgentExchange("three", "3", turn_id="earlier"),
     ]
-    async with Stage(speaker.model, clock) as stage:
+    saver = InMemorySaver()
+    async with Stage(speaker.model, clock, saver=saver) as stage:
         await stage.context.record_exchange("p", "before", "0")
         answering = stage.answer(turn("t", exchanges=window))
         await speaker.waiting.wait()
@@ -136,6 +148,8 @@ async def test_an_answer_is_explained_with_the_history_that_it_saw_before_that_w
         await explains_all(stage.talk, speaker.model)
         with pytest.raises(HistoryError, match=r"turn 'earlier' .* another agent, or comes from a router's"):
             await stage.talk.explain("p", "earlier")
+        await edit(saver, lambda found: found["dialogue"]["entries"][0].update(response="Another."))
+        await explains_all(stage.talk, speaker.model)
 
 
 async def test_an_interrupted_answer_is_explained_too(clock: Clock) -> None:
@@ -221,6 +235,62 @@ async def test_what_another_agent_answered_is_not_explained(clock: Clock) -> Non
             await Conversation(ScriptedModel(), context=context).explain("p", "t")
 
 
+@pytest.mark.parametrize("given_by", ["the whole graph", "a conversation"])
+@pytest.mark.parametrize(
+    "edited",
+    [
+        {"response": "Another."},
+        {"request": "Another?"},
+        {"time": "2026-03-02T15:00:00.000000+01:00"},
+        {"interrupted": True},
+        {"turn_id": "other"},
+        {"time": "2026-03-02T15:00:00.000000+01:00", "request": "Another?", "response": "Another."},
+    ],
+    ids=lambda edited: "+".join(edited),
+)
+async def test_an_answer_that_was_edited_since_is_explained_as_it_was_given(
+    given_by: str, edited: dict[str, Any], clock: Clock
+) -> None:
+    saver, model = InMemorySaver(), ScriptedModel(script=says("As it was."))
+    compiled = build_graph(model, clock=clock, incremental_context_topics=["notes"]).compile(
+        checkpointer=saver
+    )
+    async with manager(clock, saver) as context:
+        talk = Conversation(model, context=context)
+        await context.update("p", "notes", "n")
+        for request in ("first", "second"):
+            if given_by == "a conversation":
+                await answer(talk, request)
+            else:
+                await compiled.ainvoke({"request": request}, THREAD)
+            clock.move(minutes=1)
+        told = await talk.explain("p")
+        assert (texts(told.messages)[1:], told.exact, told.edited) == (texts(model.requests[1])[1:], True, ())
+        await edit(saver, lambda found: found["dialogue"]["entries"][-1].update(edited))
+        assert (await talk.explain("p")) == replace(told, edited=tuple(edited))
+        await answer(talk, "third")
+        await edit(saver, lambda found: found["dialogue"]["entries"].pop(1))
+        assert await talk.explain("p", told.entry_id) == replace(told, edited=tuple(edited))
+
+
+async def test_what_the_whole_graph_answered_before_what_is_kept_is_not_called_anothers(
+    clock: Clock,
+) -> None:
+    saver = InMemorySaver()
+    compiled = build_graph(ScriptedModel(), clock=clock).compile(checkpointer=saver)
+    for request in ("first", "second"):
+        await compiled.ainvoke({"request": request}, THREAD)
+        clock.move(minutes=1)
+    async with manager(clock, saver, history=1) as context:
+        await context.record_exchange("p", "q", "a")
+        await context.close()
+    async with manager(clock, saver) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        for turn in (-2, -3):
+            with pytest.raises(HistoryError, match="is no longer kept"):
+                await talk.explain("p", turn)
+
+
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 async def test_turns_of_the_whole_graph_are_explained(durability: Any, clock: Clock) -> None:
     model = ScriptedModel(
@@ -229,10 +299,9 @@ async def test_turns_of_the_whole_graph_are_explained(durability: Any, clock: Cl
     graph = build_graph(model, clock=clock, incremental_context_topics=["notes"])
     saver = InMemorySaver()
     compiled = graph.compile(checkpointer=saver)
-    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
     for number in range(9):
-        await compiled.ainvoke({"topic": "notes", "text": f"n{number}"}, thread, durability=durability)
-        await compiled.ainvoke({"request": f"q{number}"}, thread, durability=durability)
+        await compiled.ainvoke({"topic": "notes", "text": f"n{number}"}, THREAD, durability=durability)
+        await compiled.ainvoke({"request": f"q{number}"}, THREAD, durability=durability)
         clock.move(minutes=1)
     sent = [request for request in model.requests if len(request) == 3]
     async with manager(clock, saver) as context:
@@ -247,17 +316,16 @@ async def test_turns_of_the_whole_graph_are_explained(durability: Any, clock: Cl
 async def test_the_state_of_the_whole_graph_shows_what_its_last_answer_was_made_from(clock: Clock) -> None:
     graph = build_graph(ScriptedModel(), clock=clock, incremental_context_topics=["notes"])
     compiled = graph.compile(checkpointer=InMemorySaver())
-    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
-    await compiled.ainvoke({"topic": "notes", "text": "n"}, thread)
-    await compiled.ainvoke({"request": "q"}, thread)
-    values = (await compiled.aget_state(thread)).values
+    await compiled.ainvoke({"topic": "notes", "text": "n"}, THREAD)
+    await compiled.ainvoke({"request": "q"}, THREAD)
+    values = (await compiled.aget_state(THREAD)).values
     (note,) = values["context"]["topics"]["notes"]["entries"]
     assert [found["shown"] for found in values["manifest"]["sections"]] == [[], [note["id"]]]
-    await compiled.ainvoke({"request": "again"}, thread)
-    again = (await compiled.aget_state(thread)).values["manifest"]
+    await compiled.ainvoke({"request": "again"}, THREAD)
+    again = (await compiled.aget_state(THREAD)).values["manifest"]
     assert [len(found["shown"]) for found in again["sections"]] == [1, 1]
-    await compiled.ainvoke({"forget": True}, thread)
-    assert (await compiled.aget_state(thread)).values["manifest"] is None
+    await compiled.ainvoke({"forget": True}, THREAD)
+    assert (await compiled.aget_state(THREAD)).values["manifest"] is None
 
 
 # history
@@ -306,9 +374,8 @@ async def test_the_history_of_nobody_is_empty_and_makes_nothing(
 async def test_a_clear_on_the_whole_graph_stands_in_the_history(clock: Clock) -> None:
     saver = InMemorySaver()
     compiled = build_graph(ScriptedModel(), clock=clock).compile(checkpointer=saver)
-    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
-    await compiled.ainvoke({"request": "q"}, thread)
-    await compiled.ainvoke({"forget": True}, thread)
+    await compiled.ainvoke({"request": "q"}, THREAD)
+    await compiled.ainvoke({"forget": True}, THREAD)
     async with manager(clock, saver) as context:
         assert [commit.node for commit in await context.history("p")] == ["record", "clear"]
 
@@ -316,11 +383,10 @@ async def test_a_clear_on_the_whole_graph_stands_in_the_history(clock: Clock) ->
 async def test_a_fork_is_told_from_where_it_began(clock: Clock) -> None:
     saver, model = InMemorySaver(), ScriptedModel()
     compiled = build_graph(model, clock=clock).compile(checkpointer=saver)
-    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
-    await compiled.ainvoke({"request": "first"}, thread)
-    begun = (await compiled.aget_state(thread)).config
+    await compiled.ainvoke({"request": "first"}, THREAD)
+    begun = (await compiled.aget_state(THREAD)).config
     clock.move(minutes=1)
-    await compiled.ainvoke({"request": "second"}, thread)
+    await compiled.ainvoke({"request": "second"}, THREAD)
     clock.move(minutes=1)
     await compiled.ainvoke({"request": "instead"}, begun)
     async with manager(clock, saver) as context:

@@ -36,6 +36,8 @@ def show_explanation(console: Console, told: Explanation) -> None:
     turn = "" if told.turn_id is None else f"turn {told.turn_id}, "
     _line(console, f"{turn}exchange {told.entry_id}, asked {shown(told.manifest['time'])}")
     _line(console, f"made from {told.checkpoint_id or 'nothing, for nothing was stored'}")
+    if told.edited:
+        _line(console, f"edited since ({', '.join(told.edited)}); this is how it was before")
     for found in told.manifest["sections"]:
         _line(console, f"  {_section(found)}")
     _line(console, f"  {told.manifest['bytes']:,} bytes in all\n")
