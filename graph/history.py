@@ -51,7 +51,8 @@ class Commit:
     """When, by its writer's clock, in UTC."""
     node: str
     """Whose work it is: record, update, compact or clear; several of one run of the whole graph are joined by "+", and
-    "edit" is a change by hand. Empty if it is not known, since the checkpoint before it is no longer kept."""
+    "edit" is a change by hand. What was only added by hand is told as the work of a node. Empty if it is not known,
+    since the checkpoint before it is no longer kept."""
     bytes: Mapping[str | None, int]
     """What each configured section takes in a prompt after it, in UTF-8 bytes; None is the dialogue."""
     changes: tuple[Change, ...]

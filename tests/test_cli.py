@@ -388,6 +388,25 @@ def test_history_prints_a_line_for_each_commit(run: Command) -> None:
     assert re.fullmatch(rf"{time} +update +\d+ +\d+  \+1 update \([\w-]+\) on place", lines[-1])
 
 
+def test_history_says_what_was_edited(run: Command) -> None:
+    run.chat("hi\n")
+    (entry,) = run.stored()["dialogue"]["entries"]
+    asyncio.run(edited(run.database, request="hi again", response="No."))
+    line = run("history").out.splitlines()[-1]
+    assert re.search(r" edit +\d+  dialogue: ", line)
+    assert line.endswith(f"dialogue: edited {entry['id']} (request, response; 14 to 11 bytes)")
+
+
+def test_history_marks_edits_and_compactions_in_its_picture(run: Command, tmp_path: Path) -> None:
+    asyncio.run(compacted(Settings("me", Place(run.database), (), 700, 4_000)))
+    picture = tmp_path / "history.svg"
+    run("history", "--plot", str(picture))
+    assert "dialogue compacted" in picture.read_text() and "dialogue edited" not in picture.read_text()
+    asyncio.run(edited(run.database, response="No."))
+    run("history", "--plot", str(picture))
+    assert "dialogue compacted" in picture.read_text() and "dialogue edited" in picture.read_text()
+
+
 def test_history_draws_a_picture(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(compacted(Settings("me", Place(run.database), (), 700, 4_000)))
     picture = tmp_path / "history.png"

@@ -18,10 +18,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from test_xr_conversation import ASKED_US, Speaker, Stage, gone, turn
 
-from xr_ai_conversation import ContextManager, Conversation, HistoryError, build_graph
+from xr_ai_conversation import Change, ContextManager, Conversation, HistoryError, build_graph
 from xr_ai_conversation.xr import AgentExchange
 
 THREAD: RunnableConfig = {"configurable": {"thread_id": "p"}}
+
+EARLIER = "2026-03-02T13:00:00.000000+01:00"
 
 
 class Talker:
@@ -369,6 +371,81 @@ async def test_the_history_of_nobody_is_empty_and_makes_nothing(
         assert await context.history(participant) == []
         if isinstance(saver, InMemorySaver):
             assert participant not in saver.storage
+
+
+@pytest.mark.parametrize(
+    ("change", "topic", "fields", "grown"),
+    [
+        (lambda found: found["dialogue"]["entries"][0].update(response="SECRET"), None, ["response"], -394),
+        (lambda found: found["dialogue"]["entries"][0].update(request="Hm?"), None, ["request"], -1),
+        (lambda found: found["dialogue"]["entries"][0].update(time=EARLIER), None, ["time"], 0),
+        (lambda found: found["dialogue"]["entries"][0].update(interrupted=True), None, ["interrupted"], 0),
+        (lambda found: found["topics"]["notes"]["entries"][0].update(text="é"), "notes", ["text"], 1),
+        (lambda found: found["topics"]["notes"]["entries"][0].update(time=EARLIER), "notes", ["time"], 0),
+        (
+            lambda found: found["states"]["camera"].update(text="SECRET", time=EARLIER),
+            "camera",
+            ["time", "text"],
+            3,
+        ),
+        (lambda found: found["dialogue"]["summary"].update(text="SECRET"), None, ["text"], -5),
+        (
+            lambda found: found["dialogue"]["summary"].update(covers=7, start=EARLIER),
+            None,
+            ["start", "covers"],
+            0,
+        ),
+        (
+            lambda found: found["dialogue"].update(summary=None),
+            None,
+            ["id", "text", "start", "end", "covers"],
+            -11,
+        ),
+    ],
+)
+async def test_an_edit_stands_in_the_history_with_what_was_edited_and_without_its_text(
+    change: Callable[[Any], object], topic: str | None, fields: list[str], grown: int, clock: Clock
+) -> None:
+    saver = InMemorySaver()
+    async with manager(clock, saver, dialogue_budget_bytes=700) as context:
+        await context.update("p", "notes", "n")
+        await context.update("p", "camera", "red")
+        for number in range(3):
+            await context.record_exchange("p", f"{number}", "ok")
+        await context.record_exchange("p", "long", "word " * 80)
+        await context.settled()
+        before = await context.snapshot("p")
+        await edit(saver, change)
+        *_, told = await context.history("p")
+        (changed,) = told.changes
+        (found,) = changed.edited
+    assert (told.node, changed) == ("edit", Change(topic, edited=(found,)))
+    assert ([*found.fields], found.after - found.before) == (fields, grown)
+    assert f"'{found.id}'" in str(before) and "SECRET" not in str(told)
+
+
+async def test_what_is_taken_out_or_added_by_an_edit_is_told_in_its_commit(clock: Clock) -> None:
+    saver = InMemorySaver()
+    async with manager(clock, saver) as context:
+        for number in range(3):
+            await context.record_exchange("p", f"{number}", "ok")
+        entries = (await context.snapshot("p"))["dialogue"]["entries"]
+        await edit(saver, lambda found: found["dialogue"]["entries"].pop(0))
+        await edit(
+            saver,
+            lambda found: found["dialogue"].update(
+                entries=[{**entries[1], "response": "no"}, {**entries[2], "id": "new"}]
+            ),
+        )
+        removed, mixed = (await context.history("p"))[-2:]
+    assert (removed.node, removed.changes) == ("edit", (Change(None, left=(entries[0],)),))
+    ((change,), (only,)) = mixed.changes, mixed.changes[0].edited
+    assert (mixed.node, change.added[0]["id"], change.left, only.id) == (
+        "edit",
+        "new",
+        (entries[2],),
+        entries[1]["id"],
+    )
 
 
 async def test_a_clear_on_the_whole_graph_stands_in_the_history(clock: Clock) -> None:
