@@ -108,7 +108,7 @@ def _answered(told: object) -> tuple[str, str] | None:
 
 
 def commits(checkpoints: Sequence[Kept], budgets: Budgets) -> list[Commit]:
-    """Return the changes that kept checkpoints tell, oldest first.
+    """Return the changes that led to the newest checkpoint, oldest first; a branch that a fork left is passed over.
 
     Args:
         checkpoints: Of one participant, oldest first.
@@ -116,7 +116,7 @@ def commits(checkpoints: Sequence[Kept], budgets: Budgets) -> list[Commit]:
     """
     contexts = _contexts(checkpoints)
     found: list[Commit] = []
-    for each in checkpoints:
+    for each in _branch(checkpoints):
         before = contexts.get(each.parent)
         changed = () if before is None else changes(before, each.context)
         if changed or before is None:
@@ -124,6 +124,15 @@ def commits(checkpoints: Sequence[Kept], budgets: Budgets) -> list[Commit]:
             sizes = prompt_view(each.context, budgets).sizes
             found.append(Commit(each.id, each.time, node, sizes, changed))
     return found
+
+
+def _branch(checkpoints: Sequence[Kept]) -> list[Kept]:
+    """Return the newest checkpoint and those before it, oldest first, without those that a fork left."""
+    by_id = {each.id: each for each in checkpoints}
+    found = [*checkpoints[-1:]]
+    while found and (before := by_id.get(found[-1].parent)):
+        found.append(before)
+    return found[::-1]
 
 
 def _contexts(checkpoints: Sequence[Kept]) -> dict[str, ParticipantContext]:
@@ -149,8 +158,9 @@ def explanation(
         ValueError: The number is not negative.
     """
     of = f"turn {turn!r} of participant {participant_id!r}"
-    newest = _found(checkpoints, turn, of)
-    recorded, exchange = _recorded(checkpoints, newest["id"])
+    branch = _branch(checkpoints)
+    newest = _found(branch, turn, of)
+    recorded, exchange = _recorded(branch, newest["id"])
     contexts = _contexts(checkpoints)
     basis = exchange.get("basis") or _of_the_whole_graph(recorded, exchange)
     if basis is None and recorded.parent in contexts:
@@ -195,7 +205,7 @@ def _found(checkpoints: Sequence[Kept], turn: str | int, of: str) -> Exchange:
     else:
         meant = [one for one in newest_first.values() if turn in (one["id"], one.get("turn_id"))]
     if not meant:
-        raise HistoryError(f"{of} is in no checkpoint that is kept; {_KEPT}")
+        raise HistoryError(f"{of} is in no checkpoint that is kept of the newest branch; {_KEPT}")
     return meant[0]
 
 

@@ -13,7 +13,7 @@ import pytest
 from conftest import OpenSaver
 from fakes.chat import Piece, ScriptedModel, replies, says, texts
 from fakes.clock import Clock
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from test_xr_conversation import ASKED_US, Speaker, Stage, gone, turn
@@ -457,21 +457,87 @@ async def test_a_clear_on_the_whole_graph_stands_in_the_history(clock: Clock) ->
         assert [commit.node for commit in await context.history("p")] == ["record", "clear"]
 
 
-async def test_a_fork_is_told_from_where_it_began(clock: Clock) -> None:
+@pytest.mark.parametrize("forked_by", ["a run", "an edit", "a copy"])
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_the_past_of_a_fork_is_that_of_its_branch(
+    forked_by: str, durability: Any, clock: Clock
+) -> None:
+    saver, model = InMemorySaver(), ScriptedModel()
+    compiled = build_graph(model, clock=clock, incremental_context_topics=["notes"]).compile(
+        checkpointer=saver
+    )
+
+    async def ask(request: str, config: RunnableConfig = THREAD) -> None:
+        await compiled.ainvoke({"request": request}, config, durability=durability)
+        clock.move(minutes=1)
+
+    await ask("first")
+    begun = await compiled.aget_state(THREAD)
+    await ask("left")
+    await compiled.ainvoke({"topic": "notes", "text": "left too"}, THREAD, durability=durability)
+    if forked_by == "a run":
+        await ask("instead", begun.config)
+    else:
+        edited = begun.values["context"]
+        edited["dialogue"]["entries"][0]["response"] = "Another."
+        change = {"context": edited} if forked_by == "an edit" else None
+        await compiled.aupdate_state(begun.config, change, "record" if change else "__copy__")
+        await ask("instead")
+    await ask("then")
+    sent = {texts(request)[2]: texts(request) for request in model.requests}
+    async with manager(clock, saver) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        for number, request in enumerate(("then", "instead", "first"), 1):
+            told = await talk.explain("p", -number)
+            assert (texts(told.messages)[1:], told.exact) == (sent[request][1:], True)
+            assert told.edited == (("response",) if (forked_by, request) == ("an edit", "first") else ())
+        with pytest.raises(HistoryError, match="is in no checkpoint that is kept of the newest branch"):
+            await talk.explain("p", -4)
+        commits = await context.history("p")
+    added = [entry.get("request") for commit in commits for each in commit.changes for entry in each.added]
+    assert added == ["first", "instead", "then"]
+    assert ("edit" in [commit.node for commit in commits]) == (forked_by == "an edit")
+    assert "left too" not in str(commits)
+
+
+async def test_an_answer_that_a_fork_overtook_is_explained_by_the_branch_that_it_saw(clock: Clock) -> None:
+    saver, talker = InMemorySaver(), Talker()
+    compiled = build_graph(ScriptedModel()).compile(checkpointer=saver)
+    async with manager(clock, saver) as context:
+        talk = Conversation(talker.model, context=context)
+        await answer(talk, "first", "first")
+        begun = (await compiled.aget_state(THREAD)).config
+        await answer(talk, "left", "left")
+        talker.hold("slow")
+        slow = asyncio.create_task(answer(talk, "slow", "slow"))
+        await talker.asked["slow"].wait()
+        await compiled.aupdate_state(begun, None, "__copy__")
+        talker.told["slow"].set()
+        await slow
+        told = await talk.explain("p")
+        assert (texts(told.messages), told.exact) == (texts(talker.model.requests[-1]), True)
+        assert "left" in texts(told.messages)[1]
+        with pytest.raises(
+            HistoryError, match=r"turn 'left' of .* is in no checkpoint that is kept of the newest branch"
+        ):
+            await talk.explain("p", "left")
+
+
+async def test_answers_to_chat_messages_are_explained(clock: Clock) -> None:
     saver, model = InMemorySaver(), ScriptedModel()
     compiled = build_graph(model, clock=clock).compile(checkpointer=saver)
-    await compiled.ainvoke({"request": "first"}, THREAD)
-    begun = (await compiled.aget_state(THREAD)).config
-    clock.move(minutes=1)
-    await compiled.ainvoke({"request": "second"}, THREAD)
-    clock.move(minutes=1)
-    await compiled.ainvoke({"request": "instead"}, begun)
-    async with manager(clock, saver) as context:
-        told = await Conversation(ScriptedModel(), context=context).explain("p")
-        assert texts(told.messages)[1:] == texts(model.requests[2])[1:] and told.exact
-        added = [change.added for commit in await context.history("p") for change in commit.changes]
-    assert [[entry.get("request") for entry in entries] for entries in added] == [
-        ["first"],
-        ["second"],
-        ["instead"],
+    given: list[Any] = [
+        [{"role": "user", "content": "first"}],
+        [{"role": "user", "content": [{"type": "text", "text": "in "}, {"type": "text", "text": "blocks"}]}],
+        [HumanMessage("lone \ud83d surrogate")],
+        [("human", "first"), ("ai", "ok"), ("human", "a whole conversation")],
     ]
+    for messages in given:
+        await compiled.ainvoke({"messages": messages}, THREAD)
+        clock.move(minutes=1)
+    async with manager(clock, saver) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        for number, request in enumerate(reversed(model.requests), 1):
+            told = await talk.explain("p", -number)
+            assert (texts(told.messages), told.exact) == (texts(request), True)
+        assert [commit.node for commit in await context.history("p")] == ["record"] * 4
