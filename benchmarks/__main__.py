@@ -21,10 +21,17 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from benchmarks.figures import Benchmark, Rows, load, save
+from benchmarks.first_token import FIRST_TOKEN
 from benchmarks.latency import LATENCY
+from benchmarks.load import LOAD
+from benchmarks.models import model_name
 from benchmarks.page import draw, in_terminal, write
+from benchmarks.session import SESSION
+from benchmarks.soak import SOAK
+from benchmarks.storage import STORAGE
+from benchmarks.throughput import THROUGHPUT
 
-ALL = {each.name: each for each in (LATENCY,)}
+ALL = {each.name: each for each in (LATENCY, SESSION, FIRST_TOKEN, STORAGE, LOAD, THROUGHPUT, SOAK)}
 _PACKAGES = ("langgraph", "langchain", "langchain-core", "langmem", "xllamacpp")
 
 
@@ -35,7 +42,7 @@ def measured_on() -> dict[str, str]:
         "date": f"{datetime.now().astimezone():%Y-%m-%d}",
         "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
         "packages": packages,
-        "model": os.environ.get("OPENAI_MODEL", "the embedded model"),
+        "model": model_name(),
     }
 
 
@@ -54,6 +61,8 @@ def measure(benchmark: Benchmark, folder: Path, *, quick: bool, again: bool) -> 
     with Progress(*columns, console=Console(stderr=True)) as progress:
         for name, step in benchmark.steps(quick).items():
             if name not in done:
+                if not progress.console.is_terminal:
+                    progress.console.print(f"{benchmark.name}: {name}")
                 done[name] = asyncio.run(step(progress))
                 save(path, measured_on(), done)
     rows = Rows([row for found in done.values() for row in found])
