@@ -14,6 +14,7 @@ import sys
 import tempfile
 from datetime import datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -37,7 +38,7 @@ _PACKAGES = ("langgraph", "langchain", "langchain-core", "langmem", "xllamacpp")
 
 def measured_on() -> dict[str, str]:
     """Return what was measured on, for the page."""
-    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES if find_spec(name.replace("-", "_")))
     return {
         "date": f"{datetime.now().astimezone():%Y-%m-%d}",
         "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
@@ -66,7 +67,8 @@ def measure(benchmark: Benchmark, folder: Path, *, quick: bool, again: bool) -> 
                 done[name] = asyncio.run(step(progress))
                 save(path, measured_on(), done)
     rows = Rows([row for found in done.values() for row in found])
-    draw(benchmark, rows, path.with_suffix(".png"))
+    if rows.all:
+        draw(benchmark, rows, path.with_suffix(".png"))
     return rows
 
 
@@ -84,7 +86,7 @@ def main(names: tuple[str, ...], quick: bool, again: bool, to: Path | None) -> N
     console = Console(width=None if sys.stdout.isatty() else 160)
     for name in names or ALL:
         rows = measure(ALL[name], folder / "benchmarks", quick=quick, again=again)
-        for table in ALL[name].tables(rows):
+        for table in ALL[name].tables(rows) if rows.all else ():
             console.print(in_terminal(table))
     about = "; ".join(f"{key}: {value}" for key, value in measured_on().items())
     console.print(f"written: {write(list(ALL.values()), folder, f'Measured on {about}.')}")

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, NoReturn, TypeAlias
 
 from fakes.chat import ScriptedModel, says
@@ -86,7 +87,7 @@ class Contender(ABC):
         """Take in what another agent says of a participant."""
 
     async def rest(self) -> float:
-        """Return when nothing runs in the background, and the milliseconds that a pruning took."""
+        """Return when nothing runs in the background, and the milliseconds that a pruning took; 0 is none."""
         return 0.0
 
 
@@ -136,11 +137,13 @@ class Ours(Contender):
         await self.context.update(participant, topic, text)
 
     async def rest(self) -> float:
-        """Return when nothing is compacted or pruned, and the milliseconds that a pruning took."""
+        """Return when nothing is compacted or pruned, and the milliseconds that a pruning took; 0 is none."""
         await self.context.settled()
+        prunings = [task for task in asyncio.all_tasks() if task.get_name() == _PRUNING]
+        if not prunings:
+            return 0.0
         began = time.perf_counter()
-        while chores := [task for task in asyncio.all_tasks() if task.get_name() == _PRUNING]:
-            await asyncio.wait(chores)
+        await asyncio.wait(prunings)
         return (time.perf_counter() - began) * 1e3
 
 
@@ -287,8 +290,10 @@ async def langmem(model: BaseChatModel, summariser: BaseChatModel, saver: Saver)
 
 
 OURS, BARE, LANGCHAIN, LANGMEM = "ours", "the bare model", "LangChain", "langmem"
-CONTENDERS: dict[str, Opener] = {OURS: ours, BARE: bare, LANGCHAIN: langchain, LANGMEM: langmem}
-COLORS = dict(zip(CONTENDERS, ("tab:blue", "tab:gray", "tab:orange", "tab:green"), strict=True))
+COLORS = {OURS: "tab:blue", BARE: "tab:gray", LANGCHAIN: "tab:orange", LANGMEM: "tab:green"}
+CONTENDERS: dict[str, Opener] = {OURS: ours, BARE: bare, LANGCHAIN: langchain}
+if find_spec("langmem"):
+    CONTENDERS[LANGMEM] = langmem
 
 
 def quick_model() -> BaseChatModel:

@@ -133,7 +133,7 @@ def save(path: Path, about: Mapping[str, str], steps: Mapping[str, Sequence[Row]
         "steps": {name: [_kept(row) for row in rows] for name, rows in steps.items()},
     }
     unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(found, indent=1) + "\n")
+    unfinished.write_text(json.dumps(found) + "\n")
     unfinished.replace(path)
 
 

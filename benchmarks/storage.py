@@ -127,7 +127,7 @@ async def lengths(kind: str, plan: Plan, progress: Progress) -> list[Row]:
     rows: list[Row] = []
     found: list[Sampled] = []
     async with stores(kind) as open_store, AsyncExitStack() as stack:
-        wanted = [(who, past) for who, pasts in plan.pasts.items() for past in pasts]
+        wanted = [(who, past) for who in CONTENDERS for past in plan.pasts.get(who, ())]
         for number, (who, past) in enumerate(progress.track(wanted, description=f"storage: {kind}, pasts")):
             store = await stack.enter_async_context(open_store(f"store_{number}"))
             opener = CONTENDERS[who](quick_model(), quick_summariser(), store.saver)
