@@ -71,7 +71,7 @@ class _Answer:
         self.messages = answer_messages(system, self._seen, self._request, self._now)
         self.config: RunnableConfig = {
             "run_name": "answer request",
-            "metadata": outline(self._seen, self._now),
+            "metadata": outline(self._seen, text_of(self.messages[1])),
         }
         self._asked = [] if given is None else [_message("human", self._request)]
         self._speech = Speech()
