@@ -36,8 +36,8 @@ ALL = {each.name: each for each in (LATENCY, SESSION, FIRST_TOKEN, STORAGE, LOAD
 _PACKAGES = ("langgraph", "langchain", "langchain-core", "langmem", "xllamacpp")
 
 
-def measured_on() -> dict[str, str]:
-    """Return what was measured on, for the page."""
+def here() -> dict[str, str]:
+    """Return what is measured on now."""
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES if find_spec(name.replace("-", "_")))
     return {
         "date": f"{datetime.now().astimezone():%Y-%m-%d}",
@@ -65,7 +65,7 @@ def measure(benchmark: Benchmark, folder: Path, *, quick: bool, again: bool) -> 
                 if not progress.console.is_terminal:
                     progress.console.print(f"{benchmark.name}: {name}")
                 done[name] = asyncio.run(step(progress))
-                save(path, measured_on(), done)
+                save(path, here(), done)
     rows = Rows([row for found in done.values() for row in found])
     if rows.all:
         draw(benchmark, rows, path.with_suffix(".png"))
@@ -88,8 +88,7 @@ def main(names: tuple[str, ...], quick: bool, again: bool, to: Path | None) -> N
         rows = measure(ALL[name], folder / "benchmarks", quick=quick, again=again)
         for table in ALL[name].tables(rows) if rows.all else ():
             console.print(in_terminal(table))
-    about = "; ".join(f"{key}: {value}" for key, value in measured_on().items())
-    console.print(f"written: {write(list(ALL.values()), folder, f'Measured on {about}.')}")
+    console.print(f"written: {write(list(ALL.values()), folder)}")
 
 
 if __name__ == "__main__":

@@ -126,10 +126,15 @@ def load(path: Path) -> dict[str, list[Row]]:
     return {name: [Row(**row) for row in rows] for name, rows in steps.items()}
 
 
-def save(path: Path, about: Mapping[str, str], steps: Mapping[str, Sequence[Row]]) -> None:
+def measured_on(path: Path) -> str:
+    """Return when, and on what, it was measured."""
+    return "; ".join(json.loads(path.read_text())["measured"].values())
+
+
+def save(path: Path, measured: Mapping[str, str], steps: Mapping[str, Sequence[Row]]) -> None:
     """Write what was measured; on Linux and macOS it is there whole or not at all."""
     found = {
-        "about": dict(about),
+        "measured": dict(measured),
         "steps": {name: [_kept(row) for row in rows] for name, rows in steps.items()},
     }
     unfinished = path.with_suffix(".tmp")
@@ -152,9 +157,28 @@ def shown(value: float | None, unit: str = "") -> str:
     return f"{value:,.{digits}f}{unit}"
 
 
+def pooled(rows: Sequence[Row]) -> Row:
+    """Return the values of all rows as one."""
+    return Row(rows[0].what, rows[0].unit, {}, [value for row in rows for value in row.values])
+
+
 def ratio(one: Row | None, other: Row | None) -> str:
     """Return how many times the median of another row the median of one is."""
     return shown(one.median / other.median) if one and other and other.median else ""
 
 
-__all__ = ["Benchmark", "Goal", "Of", "Row", "Rows", "Step", "Table", "load", "ratio", "save", "shown"]
+__all__ = [
+    "Benchmark",
+    "Goal",
+    "Of",
+    "Row",
+    "Rows",
+    "Step",
+    "Table",
+    "load",
+    "measured_on",
+    "pooled",
+    "ratio",
+    "save",
+    "shown",
+]

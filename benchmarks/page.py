@@ -10,7 +10,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from rich.table import Table as Shown
 
-from benchmarks.figures import Benchmark, Rows, Table, load, shown
+from benchmarks.figures import Benchmark, Rows, Table, load, measured_on, shown
 
 _HEAD = """# Benchmarks
 
@@ -41,22 +41,27 @@ def draw(benchmark: Benchmark, rows: Rows, path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
-def write(benchmarks: Sequence[Benchmark], folder: Path, about: str) -> Path:
+def write(benchmarks: Sequence[Benchmark], folder: Path) -> Path:
     """Write the page of all benchmarks that were measured, and return where it is.
 
     Args:
         benchmarks: In the order in which they are told.
         folder: Where the page goes; figures and pictures are in its folder `benchmarks`.
-        about: On what it was measured.
     """
     measured = [
         (each, Rows([row for rows in steps.values() for row in rows]))
         for each in benchmarks
         if (steps := load(folder / "benchmarks" / f"{each.name}.json"))
     ]
-    parts = [_HEAD, about, _goals(measured)]
+    parts = [_HEAD, _goals(measured)]
     for each, rows in measured:
-        parts += [f"## {each.title}", each.about, f"![{each.title}](benchmarks/{each.name}.png)"]
+        measured_with = f"Measured {measured_on(folder / 'benchmarks' / f'{each.name}.json')}."
+        parts += [
+            f"## {each.title}",
+            each.about,
+            measured_with,
+            f"![{each.title}](benchmarks/{each.name}.png)",
+        ]
         parts += [_markdown(table) for table in each.tables(rows)]
     page = folder / "benchmarks.md"
     page.write_text("\n\n".join(part.strip() for part in parts) + "\n")

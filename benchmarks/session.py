@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage
 from rich.progress import Progress
 
 from benchmarks.contenders import BARE, COLORS, CONTENDERS, OURS, TOPICS, Contender, Ours, taken
-from benchmarks.figures import Benchmark, Goal, Of, Row, Rows, Step, Table, shown
+from benchmarks.figures import Benchmark, Goal, Of, Row, Rows, Step, Table, pooled, shown
 from benchmarks.models import real_models
 from benchmarks.stores import stores
 from xr_ai_conversation.state.prompt import prompt_view
@@ -167,7 +167,7 @@ def tables(rows: Rows) -> list[Table]:
     causes = Table("Prompt tokens computed anew, median, by what came before the turn", ["who", *CAUSES])
     for who in map(str, rows.each("who")):
         prompts, cached = (sum(row.total for row in rows.where(what, who=who)) for what in (PROMPT, CACHED))
-        times = Row(FIRST, "ms", {}, [value for row in rows.where(FIRST, who=who) for value in row.values])
+        times = pooled(rows.where(FIRST, who=who))
         turns = len(times.values)
         between = _between(rows, CACHED, who) / max(1, _between(rows, PROMPT, who))
         whole.add(

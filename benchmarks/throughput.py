@@ -209,7 +209,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         names = [str(row.of["who"]) for row in found]
         colors = [COLORS.get(name, "tab:cyan") for name in names]
         axes.barh(names, [row.median for row in found], color=colors)
-        axes.set(xlabel=what, xscale="log")
+        axes.set(xlabel=what)
         axes.grid(alpha=0.3, axis="x")
 
 
