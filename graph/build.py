@@ -29,14 +29,14 @@ from xr_ai_conversation.state.participant import (
     ConversationInput,
     ConversationOutput,
     KeptState,
-    LiveState,
+    NodeInput,
     ParticipantState,
     Wanted,
     wanted,
 )
 
 WholeGraph: TypeAlias = StateGraph[KeptState, None, ConversationInput, ConversationOutput]
-LiveGraph: TypeAlias = Pregel[LiveState, None, LiveState, Changes]
+LiveGraph: TypeAlias = Pregel[NodeInput, None, NodeInput, Changes]
 NodeName: TypeAlias = Literal["answer", "record", "update", "compact", "clear"]
 
 _ENTRANCES: Mapping[Wanted, tuple[str, NodeName]] = {
