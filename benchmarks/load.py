@@ -5,16 +5,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import random
-import resource
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fakes.chat import Piece, ScriptedModel
@@ -39,7 +36,6 @@ WRITERS = 32
 
 REQUEST, STORED = "call → model request", "call → stored"
 DONE, SECONDS, COMMITS, FAILED = "turns", "seconds", "commits", "turns that failed"
-RESIDENT = "bytes of memory (RSS) a participant"
 _FILL, _ALL, _PACED = "all get a past", "all at once", "at random times"
 
 
@@ -142,14 +138,8 @@ class House:
         return [*rows, *failed]
 
 
-def resident() -> int:
-    """Return the bytes of memory that the process has, on Linux; 0 elsewhere."""
-    status = Path("/proc/self/statm")
-    return int(status.read_text().split()[1]) * resource.getpagesize() if status.exists() else 0
-
-
 async def _fill(house: House, kind: str, plan: Plan, done: Callable[[], None]) -> list[Row]:
-    """Give everybody a past, and note what the process holds of them afterwards."""
+    """Give everybody a past."""
     names = iter([f"p{number}" for number in range(plan.participants)])
 
     async def writer() -> None:
@@ -159,12 +149,7 @@ async def _fill(house: House, kind: str, plan: Plan, done: Callable[[], None]) -
 
     warm = [house.fill(f"warm {number}") for number in range(WRITERS)]
     await house.timed(kind, _FILL, warm, Round())
-    gc.collect()
-    held = resident()
-    rows = await house.timed(kind, _FILL, [writer() for _ in range(WRITERS)], Round())
-    gc.collect()
-    grown = (resident() - held) / plan.participants
-    return [*rows, Row(RESIDENT, "bytes", {"saver": kind, "when": _FILL}, [grown])]
+    return await house.timed(kind, _FILL, [writer() for _ in range(WRITERS)], Round())
 
 
 async def measure(kind: str, plan: Plan, progress: Progress) -> list[Row]:
@@ -215,17 +200,15 @@ def tables(rows: Rows) -> list[Table]:
     table = Table(
         "Turns and commits of one process",
         ["saver", "when", "turns", "turns/s", "commits/s", "failed", f"{REQUEST}, p50 / p95 / p99 ms",
-         f"{STORED}, p50 / p95 / p99 ms", "RSS a participant"],
+         f"{STORED}, p50 / p95 / p99 ms"],
     )  # fmt: skip
     for seconds in rows.where(SECONDS):
         of = seconds.of
         turns, commits = (row.total if (row := rows.find(what, **of)) else 0 for what in (DONE, COMMITS))
         failed = ", ".join(f"{row.total:,.0f} {row.of['why']}" for row in rows.where(FAILED, **of)) or "0"
-        held = rows.find(RESIDENT, **of)
         table.add(
             str(of["saver"]), str(of["when"]), f"{turns:,.0f}", shown(turns / seconds.total),
             shown(commits / seconds.total), failed, *(_three(rows.find(what, **of)) for what in (REQUEST, STORED)),
-            f"{held.total:,.0f}" if held else "",
         )  # fmt: skip
     return [table]
 

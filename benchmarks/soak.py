@@ -6,23 +6,30 @@ from __future__ import annotations
 
 import gc
 import logging
+import resource
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fakes.soak import Plan, Soak
 from rich.progress import Progress
 
 from benchmarks.figures import Benchmark, Goal, Of, Row, Rows, Step, Table
-from benchmarks.load import resident
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COUNT, FAULTS, BLOCKS, RESIDENT = "count", "faults", "blocks of memory", "bytes of memory (RSS)"
 _DROPPED, _RECORDED = "dropped", "recorded"
+
+
+def resident() -> int:
+    """Return the bytes of memory that the process has, on Linux; 0 elsewhere."""
+    status = Path("/proc/self/statm")
+    return int(status.read_text().split()[1]) * resource.getpagesize() if status.exists() else 0
 
 
 async def soak(when: str, participants: int, rounds: int, progress: Progress) -> list[Row]:
