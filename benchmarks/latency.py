@@ -1,251 +1,228 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""How long a turn takes beside its model, against LangChain's agent with its summarisation middleware.
-
-    uv run python benchmarks/latency.py
-
-Both have the same fake model and the same saver, in one run; trust the ratios. A request is on its way when the model
-is called; a turn is over when it is recorded.
-"""
+"""How long a turn takes beside its model: until the model is asked, and until the first piece of the answer is there."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import statistics
-import sys
-import tempfile
-import time
-import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+import logging
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING
 
-from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from rich.console import Console
-from rich.table import Table
+from fakes.chat import Piece, ScriptedModel
+from langchain_core.messages import BaseMessage
+from rich.progress import Progress
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from fakes.chat import Piece, Script, ScriptedModel, says
+from benchmarks.contenders import (
+    ASKED,
+    BARE,
+    COLORS,
+    CONTENDERS,
+    LANGCHAIN,
+    OURS,
+    SUMMARY,
+    Contender,
+    quick_model,
+    quick_summariser,
+    taken,
+)
+from benchmarks.figures import Benchmark, Goal, Of, Row, Rows, Step, Table, pooled, ratio, shown
+from benchmarks.stores import KINDS, stores
 
-from xr_ai_conversation import ContextManager, Conversation
-from xr_ai_conversation.graph.stores import Saver
-from xr_ai_conversation.xr import AgentExchange
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-TURNS = 150
-ASKED, SAID = "What do you know about it? " * 4, "It was checked and looks fine. " * 8
+REQUEST, FIRST, WAITED = "call → model request", "call → first token", "turns that waited for a summary"
 SUMMARY_SECONDS = 0.5
-CONSOLE = Console()
-
-Turn = Callable[[int], Awaitable[None]]
-
-
-class Timed:
-    """A model that notes when it is called."""
-
-    def __init__(self) -> None:
-        self.called = 0.0
-        self.model = ScriptedModel(script=self._script)
-
-    async def _script(self, _: list[BaseMessage]) -> AsyncIterator[Piece]:
-        self.called = time.perf_counter()
-        yield SAID
+_QUICK, _SLOW = "at once", "0.5 s"
 
 
 async def slow_summary(_: list[BaseMessage]) -> AsyncIterator[Piece]:
     """Take half a second, as a quick model would."""
     await asyncio.sleep(SUMMARY_SECONDS)
-    yield "They spoke of it."
+    yield SUMMARY
 
 
-@asynccontextmanager
-async def opened(kind: str, folder: Path) -> AsyncIterator[Saver]:
-    """Open a saver of a kind, in memory or in a file."""
-    if kind == "memory":
-        yield InMemorySaver()
-    else:
-        async with AsyncSqliteSaver.from_conn_string(str(folder / "context.db")) as saver:
-            yield saver
+async def lengths(kind: str, pasts: list[int], turns: int, progress: Progress) -> list[Row]:
+    """Let all contenders, with pasts of all lengths, take turns in turn, each while nothing runs in the background.
 
-
-@dataclass
-class Rival:
-    """One of those that are compared: its turns, and when its model was called."""
-
-    turn: Turn
-    timed: Timed
-    waits: list[float] = field(default_factory=list)
-    """Milliseconds from call to request of each turn."""
-
-    async def take(self, number: int) -> None:
-        """Take a turn and note how long its request took to be on its way."""
-        began = time.perf_counter()
-        await self.turn(number)
-        self.waits.append((self.timed.called - began) * 1e3)
-
-
-@asynccontextmanager
-async def ours(saver: Saver, script: Script) -> AsyncIterator[Rival]:
-    """A conversation, whose summariser follows a script."""
-    timed = Timed()
-    async with ContextManager(ScriptedModel(script=script), checkpointer=saver) as context:
-        talk = Conversation(timed.model, context=context)
-
-        async def turn(number: int) -> None:
-            async for _ in talk.stream("ann", f"{number}: {ASKED}"):
-                pass
-
-        yield Rival(turn, timed)
-
-
-@asynccontextmanager
-async def peer(saver: Saver, script: Script) -> AsyncIterator[Rival]:
-    """LangChain's agent with its summarisation middleware, which keeps about as much as our default budget."""
-    timed = Timed()
-    middleware = SummarizationMiddleware(model=ScriptedModel(script=script), trigger=("tokens", 2_000))
-    agent = create_agent(timed.model, middleware=[middleware], checkpointer=saver)
-    ann: RunnableConfig = {"configurable": {"thread_id": "ann"}}
-
-    async def turn(number: int) -> None:
-        asked = {"messages": [HumanMessage(f"{number}: {ASKED}")]}
-        async for _ in agent.astream(asked, ann, stream_mode="messages"):  # type: ignore[call-overload]
-            pass
-
-    yield Rival(turn, timed)
-
-
-async def compare(kind: str, folder: Path, scripts: dict[str, Script]) -> dict[str, list[float]]:
-    """Let ours and the peer take turns in turn, so that what else the machine does meets both.
-
-    Returns:
-        The waits of each rival, by its name and that of its summariser's script.
+    Each round is in another order, so that what one leaves behind in the caches meets each of the others.
     """
-    async with AsyncExitStack() as stack:
-        rivals: dict[str, Rival] = {}
-        for state, script in scripts.items():
-            for name, rival in (("ours", ours), ("peer", peer)):
-                place = folder / f"{kind}-{name}-{state}"
-                place.mkdir()
-                saver = await stack.enter_async_context(opened(kind, place))
-                rivals[f"{name}, {state}"] = await stack.enter_async_context(rival(saver, script))
-        for number in range(TURNS):
-            for one in rivals.values():
-                await one.take(number)
-        return {name: one.waits for name, one in rivals.items()}
+    rows: list[Row] = []
+    async with stores(kind) as open_store, AsyncExitStack() as stack:
+        open_contenders: list[tuple[Contender, Row, Row]] = []
+        for number, (who, past) in enumerate((who, past) for past in pasts for who in CONTENDERS):
+            store = await stack.enter_async_context(open_store(f"store_{number}"))
+            opener = CONTENDERS[who](quick_model(), quick_summariser(), store.saver)
+            contender = await stack.enter_async_context(opener)
+            await contender.fill("ann", past)
+            of: Of = {"who": who, "saver": kind, "exchanges": past}
+            rows += Row(REQUEST, "ms", of, []), Row(FIRST, "ms", of, [])
+            open_contenders.append((contender, rows[-2], rows[-1]))
+        gc.collect()
+        gc.freeze()  # so that a collection is not the longer for what others hold
+        for number in progress.track(range(turns + 1), description=f"latency: {kind}"):
+            random.Random(number).shuffle(open_contenders)
+            for contender, requests, firsts in open_contenders:
+                turn = await taken(contender, "ann", f"{number}: {ASKED}")
+                await contender.rest()
+                if number:  # the first is for the caches
+                    requests.values.append(turn.request_ms)
+                    firsts.values.append(turn.first_ms)
+        gc.unfreeze()
+    return rows
 
 
-def quantile(values: list[float], share: float) -> float:
-    """Return a quantile of values."""
-    return sorted(values)[int(share * (len(values) - 1))]
+async def summaries(kind: str, turns: int, progress: Progress) -> list[Row]:
+    """Let all who summarise take turns in turn, with summaries that take no time and with some that take half a second."""
+    scripts = {_QUICK: quick_summariser(), _SLOW: ScriptedModel(script=slow_summary)}
+    rows: list[Row] = []
+    async with stores(kind) as open_store, AsyncExitStack() as stack:
+        open_contenders: list[tuple[Contender, Row]] = []
+        for who, opener in CONTENDERS.items():
+            for name, summariser in scripts.items() if who != BARE else ():
+                store = await stack.enter_async_context(open_store(f"store_{len(rows)}"))
+                found = await stack.enter_async_context(opener(quick_model(), summariser, store.saver))
+                rows.append(Row(f"{REQUEST}, summaries", "ms", {"who": who, "saver": kind, "take": name}, []))
+                open_contenders.append((found, rows[-1]))
+        for number in progress.track(range(turns), description=f"latency: {kind}, summaries"):
+            random.Random(number).shuffle(open_contenders)
+            for contender, requests in open_contenders:
+                requests.values.append((await taken(contender, "ann", f"{number}: {ASKED}")).request_ms)
+    for row in rows[:]:
+        if row.of["take"] == _SLOW:
+            waited = sum(value > SUMMARY_SECONDS * 900 for value in row.values)
+            rows.append(Row(WAITED, "turns", {**row.of, "of": len(row.values)}, [waited]))
+    return rows
 
 
-async def requests(table: Table, folder: Path) -> None:
-    """Measure the time from call to request."""
-    for kind in ("memory", "sqlite"):
-        found = await compare(kind, folder, {"quick": says("They spoke of it."), "slow": slow_summary})
-        one, other = found["ours, quick"], found["peer, quick"]
-        slow, peer_slow = found["ours, slow"], found["peer, slow"]
-        table.add_row(
-            f"call → request, p50, {kind}", *figures(statistics.median(one), statistics.median(other), "ms")
+def steps(quick: bool) -> Mapping[str, Step]:
+    """Return what is to be measured."""
+    logging.getLogger("xr_ai_conversation").setLevel(
+        logging.ERROR
+    )  # sections over their budgets are meant here
+    pasts, turns, more = ([20, 200], 5, 25) if quick else ([20, 200, 2_000], 100, 150)
+    return {
+        name: step
+        for kind in KINDS
+        for name, step in (
+            (kind, partial(lengths, kind, pasts, turns)),
+            (f"{kind}, summaries", partial(summaries, kind, more)),
         )
-        table.add_row(
-            f"call → request, p95, {kind}", *figures(quantile(one, 0.95), quantile(other, 0.95), "ms")
+    }
+
+
+def tables(rows: Rows) -> list[Table]:
+    """Return the times, and the turns that were blocked."""
+    found = []
+    for what in (REQUEST, FIRST):
+        table = Table(
+            f"{what}, ms",
+            [
+                "saver",
+                "exchanges",
+                "who",
+                "p50",
+                "p95",
+                "p99",
+                f"p50 / {LANGCHAIN}",
+                "p50 / its shortest past",
+            ],
         )
-        table.add_row(
-            f"p95 while summaries of 0.5 s run, against quick ones, {kind}",
-            *figures(quantile(slow, 0.95), quantile(one, 0.95), "ms"),
-        )
-        waited = [sum(value > SUMMARY_SECONDS * 900 for value in waits) for waits in (slow, peer_slow)]
-        table.add_row(
-            f"answers of {TURNS} that waited for a summary, {kind}", str(waited[0]), str(waited[1]), ""
-        )
-        for name, count in (("ours", 1_000), ("peer", 300)) if kind == "sqlite" else ():
-            place = folder / f"disk-{name}"
-            place.mkdir()
-            async with (
-                opened(kind, place) as saver,
-                {"ours": ours, "peer": peer}[name](saver, says("They spoke of it.")) as rival,
-            ):
-                for number in range(count):
-                    await rival.take(number)
-            size = (place / "context.db").stat().st_size
-            table.add_row(f"bytes on disk a turn, {name}, {count:,} turns", *(f"{size / count:,.0f}", "", ""))
+        for row in rows.where(what):
+            saver, past, who = row.of["saver"], row.of["exchanges"], row.of["who"]
+            peer = rows.find(what, saver=saver, exchanges=past, who=LANGCHAIN)
+            shortest = rows.find(what, saver=saver, exchanges=min(map(int, rows.each("exchanges"))), who=who)
+            times = [shown(row.quantile(share)) for share in (0.5, 0.95, 0.99)]
+            table.add(str(saver), f"{past:,}", str(who), *times, ratio(row, peer), ratio(row, shortest))
+        found.append(table)
+    table = Table(
+        f"While summaries of {SUMMARY_SECONDS} s are made: {REQUEST}, ms",
+        ["saver", "who", "p50", "p95", "p99", "p95 / with summaries that take no time", "turns that waited"],
+    )
+    for blocked in rows.where(WAITED):
+        of = {key: blocked.of[key] for key in ("who", "saver")}
+        slow, soon = (rows.find(f"{REQUEST}, summaries", take=take, **of) for take in (_SLOW, _QUICK))
+        if slow and soon:
+            late = slow.quantile(0.95)
+            table.add(
+                str(of["saver"]), str(of["who"]), shown(slow.median), shown(late), shown(slow.quantile(0.99)),
+                shown(late / soon.quantile(0.95)), f"{blocked.total:.0f} of {blocked.of['of']}",
+            )  # fmt: skip
+    return [*found, table]
 
 
-def figures(one: float, other: float, unit: str) -> tuple[str, str, str]:
-    """Return two figures and their ratio as they are shown."""
-    return f"{one:.2f} {unit}", f"{other:.2f} {unit}", f"{one / other:.2f}"
-
-
-async def long_sessions(table: Table, folder: Path) -> None:
-    """Measure the turns and commits of a participant with a long past against those of one with a short one."""
-    timed = Timed()
-    turns: dict[str, list[float]] = {"short": [], "long": []}
-    commits: dict[str, list[float]] = {"young": [], "old": []}
-    async with (
-        opened("sqlite", folder) as saver,
-        ContextManager(ScriptedModel(script=says("They spoke of it.")), checkpointer=saver) as context,
-    ):
-        talk = Conversation(timed.model, context=context)
-        for name, past in (("short", 20), ("long", 2_000), ("young", 100), ("old", 10_000)):
-            await context.reconcile(
-                name, [AgentExchange(f"{number}: {ASKED}", SAID) for number in range(past)]
+def draw(rows: Rows, figure: Figure) -> None:
+    """Draw the times against the length of the past, a picture for each saver."""
+    all_axes = figure.subplots(1, len(KINDS), sharey=True)
+    for kind, axes in zip(KINDS, all_axes, strict=True):
+        for who, color in COLORS.items():
+            found = rows.where(REQUEST, saver=kind, who=who)
+            pasts = [int(row.of["exchanges"]) for row in found]
+            axes.plot(pasts, [row.median for row in found], "o-", color=color, label=who)
+            axes.fill_between(
+                pasts,
+                [row.median for row in found],
+                [row.quantile(0.95) for row in found],
+                color=color,
+                alpha=0.15,
+                linewidth=0,
             )
-        await context.settled()
-        for number in range(60):
-            for name, found in turns.items():
-                began = time.perf_counter()
-                async for _ in talk.stream(name, f"{number}: {ASKED}"):
-                    pass
-                found.append((timed.called - began) * 1e3)
-            for name, found in commits.items():
-                began = time.perf_counter()
-                await context.record_exchange(name, f"{number}", "ok")
-                found.append((time.perf_counter() - began) * 1e3)
-    table.add_row(
-        "call → request at 2,000 exchanges, against 20",
-        *figures(statistics.median(turns["long"]), statistics.median(turns["short"]), "ms"),
-    )
-    table.add_row(
-        "commit at exchange 10,000, against 100",
-        *figures(statistics.median(commits["old"]), statistics.median(commits["young"]), "ms"),
-    )
+        axes.set(xscale="log", yscale="log", xlabel="exchanges so far", title=kind)
+        axes.grid(alpha=0.3)
+    all_axes[0].set_ylabel(f"{REQUEST}, ms, median and up to p95")
+    all_axes[1].legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncol=len(COLORS))
 
 
-async def idle(table: Table) -> None:
-    """Measure the memory of participants that have said something, and are idle."""
-    count = 2_000
-    async with ContextManager(ScriptedModel()) as context:
-        await context.record_exchange("warm", "up", "ok")
-        gc.collect()
-        tracemalloc.start()
-        for number in range(count):
-            await context.record_exchange(f"p{number}", "Hello", "Hi")
-        gc.collect()
-        held = tracemalloc.get_traced_memory()[0]
-        tracemalloc.stop()
-    table.add_row(f"bytes in memory an idle participant, of {count:,}", f"{held / count:,.0f}", "", "")
+def goals(rows: Rows) -> list[Goal]:
+    """Return what was meant to be reached."""
+    found = []
+    shortest, longest = (end(map(int, rows.each("exchanges"))) for end in (min, max))
+    for kind in KINDS:
+        ours, peer = (pooled(rows.where(REQUEST, saver=kind, who=who)) for who in (OURS, LANGCHAIN))
+        mine = rows.find(REQUEST, saver=kind, who=OURS, exchanges=shortest)
+        later = rows.find(REQUEST, saver=kind, who=OURS, exchanges=longest)
+        soon, slow = (
+            rows.find(f"{REQUEST}, summaries", saver=kind, who=OURS, take=take) for take in (_QUICK, _SLOW)
+        )
+        if mine and later and soon and slow:
+            late = slow.quantile(0.95) / soon.quantile(0.95)
+            found += [
+                Goal(
+                    f"{REQUEST}, p50 of all lengths, ours / {LANGCHAIN}, {kind}",
+                    ours.median / peer.median,
+                    0.4,
+                ),
+                Goal(
+                    f"{REQUEST}, p50, at {longest:,} exchanges / at {shortest}, {kind}",
+                    later.median / mine.median,
+                    1.2,
+                ),
+                Goal(f"{REQUEST}, p95, while summaries are made / without, {kind}", late, 1.3),
+            ]
+        found += [
+            Goal(f"answers that waited for a summary, {kind}", row.total, 0)
+            for row in rows.where(WAITED, who=OURS, saver=kind)
+        ]
+    return found
 
 
-async def main() -> None:
-    """Run all measurements and print them."""
-    table = Table("what", "ours", "against", "ratio")
-    with tempfile.TemporaryDirectory() as name, CONSOLE.status("measuring, about two minutes") as status:
-        folder = Path(name)
-        await requests(table, folder)
-        status.update("long sessions")
-        (folder / "long").mkdir()
-        await long_sessions(table, folder / "long")
-        status.update("idle participants")
-        await idle(table)
-    CONSOLE.print(table)
+LATENCY = Benchmark(
+    name="latency",
+    title="From the call to the model's request, and to the first token",
+    about=f"""A turn's own cost, with a fake model that answers at once. {OURS.capitalize()} is `Conversation.stream` over a `ContextManager` with
+its default budgets; {LANGCHAIN} is `create_agent` with `SummarizationMiddleware` at 2,000 tokens, its model called in the
+mode `messages`; langmem is a graph with its `SummarizationNode` as its documentation builds it, also at 2,000 tokens; the
+bare model is sent all that was said. All take turns in turn, in another order each round, in one process, over savers of
+one kind. A past is stored at once, and summarised before the clock runs.""",
+    steps=steps,
+    tables=tables,
+    draw=draw,
+    goals=goals,
+)
 
-
-if __name__ == "__main__":
-    asyncio.run(main())
+__all__ = ["LATENCY"]

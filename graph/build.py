@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
+from langgraph.channels import EphemeralValue
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import NodeBuilder, Pregel
 
 from xr_ai_conversation.graph.system import system_text
 from xr_ai_conversation.nodes.answer import answer_node
@@ -25,17 +26,18 @@ from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.compaction import CompactionPrompts, due
 from xr_ai_conversation.state.context import load
 from xr_ai_conversation.state.participant import (
+    Changes,
     ConversationInput,
     ConversationOutput,
     KeptState,
-    LiveState,
+    NodeInput,
     ParticipantState,
     Wanted,
     wanted,
 )
 
 WholeGraph: TypeAlias = StateGraph[KeptState, None, ConversationInput, ConversationOutput]
-LiveGraph: TypeAlias = CompiledStateGraph[LiveState, None, LiveState, LiveState]
+LiveGraph: TypeAlias = Pregel[NodeInput, None, NodeInput, Changes]
 NodeName: TypeAlias = Literal["answer", "record", "update", "compact", "clear"]
 
 _ENTRANCES: Mapping[Wanted, tuple[str, NodeName]] = {
@@ -177,15 +179,19 @@ class _Entrance(Step[Mapping[str, Any], str]):
 def live_graph(name: NodeName, node: Any) -> LiveGraph:  # Any: as in `whole_graph`
     """Return a graph of one node without a saver: it is given a snapshot, and returns what the node returns.
 
+    It runs in one step, where a StateGraph takes one more to spread its input over a channel for each key.
+
     Args:
         name: The node's name, as in the whole graph.
         node: The same function as there.
     """
-    graph: StateGraph[LiveState, None, LiveState, LiveState] = StateGraph(LiveState)
-    graph.add_node(name, node, input_schema=LiveState)
-    graph.add_edge(START, name)
-    graph.add_edge(name, END)
-    return graph.compile(checkpointer=False)
+    return Pregel(
+        nodes={name: NodeBuilder().subscribe_only("given").do(node).write_to("changes")},
+        channels={"given": EphemeralValue(dict), "changes": EphemeralValue(dict)},
+        input_channels="given",
+        output_channels="changes",
+        checkpointer=False,
+    )
 
 
 __all__ = [

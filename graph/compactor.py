@@ -17,6 +17,7 @@ from xr_ai_conversation.graph.participants import Participant, Participants
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.compaction import due, takeable
 from xr_ai_conversation.state.context import ParticipantContext, empty, section
+from xr_ai_conversation.state.participant import NodeInput
 from xr_ai_conversation.state.prompt import views
 from xr_ai_conversation.state.render import SectionView
 
@@ -127,9 +128,10 @@ class Compactor:
                     "run_name": "compaction",
                     "metadata": {"participant_id": participant.id, "section": _name(topic)},
                 }
-                result = await self._graph.ainvoke(
-                    {"context": context, "topic": topic, "until": until}, config
-                )
+                given: NodeInput = {"known": context, "until": until}
+                if topic is not None:
+                    given["topic"] = topic
+                result = await self._graph.ainvoke(given, config)
                 if result["rejected"]:
                     measured.reason = result["rejected"]
                     self._failed(participant, topic, result["rejected"])

@@ -170,7 +170,7 @@ class BaseConversation:
         parts = cast(
             "AsyncGenerator[tuple[str, str], None]",
             self._live.astream(
-                {"context": seen.context, "request": asked.request, "asked": stamp(asked.told)},
+                {"known": seen.context, "request": asked.request, "asked": stamp(asked.told)},
                 {"run_name": "answer", "metadata": _metadata(asked)},
                 stream_mode=["custom", "updates"],
             ),

@@ -18,9 +18,8 @@ from xr_ai_conversation.nodes.message import finish_of, text_of
 from xr_ai_conversation.nodes.step import Step
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.chat import request_of
-from xr_ai_conversation.state.context import load
 from xr_ai_conversation.state.manifest import manifest, outline
-from xr_ai_conversation.state.participant import Changes, ParticipantState
+from xr_ai_conversation.state.participant import Changes, NodeInput, context_of
 from xr_ai_conversation.state.prompt import PromptView, context_message, prompt_view
 from xr_ai_conversation.state.reasoning import Speech
 from xr_ai_conversation.state.reply import cut_off
@@ -61,17 +60,17 @@ class _Answer:
     """An answer while it is made: fed with what the model streams, it tells what of it is spoken."""
 
     def __init__(
-        self, state: ParticipantState, system: str, budgets: Budgets, clock: Callable[[], datetime]
+        self, state: NodeInput, system: str, budgets: Budgets, clock: Callable[[], datetime]
     ) -> None:
         given = state.get("request")
         self._request = clean(given) if given is not None else request_of(state.get("messages", ()))
         self._now = instant(state["asked"]) if "asked" in state else clock()
-        self._context, self._budgets = load(state.get("context")), budgets
+        self._context, self._budgets = context_of(state), budgets
         self._seen = prompt_view(self._context, budgets)
         self.messages = answer_messages(system, self._seen, self._request, self._now)
         self.config: RunnableConfig = {
             "run_name": "answer request",
-            "metadata": outline(self._seen, self._now),
+            "metadata": outline(self._seen, text_of(self.messages[1])),
         }
         self._asked = [] if given is None else [_message("human", self._request)]
         self._speech = Speech()
@@ -123,7 +122,7 @@ def _if_any() -> Iterator[None]:
 
 def answer_node(
     llm: BaseChatModel, system: str, budgets: Budgets, clock: Callable[[], datetime]
-) -> Step[ParticipantState, Changes]:
+) -> Step[NodeInput, Changes]:
     """Return the node that answers `request`, or else the last human one of `messages`.
 
     It writes each piece of the answer to the custom stream, from the first visible character on and without
@@ -137,14 +136,14 @@ def answer_node(
         clock: Returns the current time, with its zone.
     """
 
-    def answer(state: ParticipantState) -> Changes:
+    def answer(state: NodeInput) -> Changes:
         made = _Answer(state, system, budgets, clock)
         with _if_any():
             for chunk in llm.stream(made.messages, made.config):
                 made.feed(chunk)
         return made.end()
 
-    async def aanswer(state: ParticipantState) -> Changes:
+    async def aanswer(state: NodeInput) -> Changes:
         made = _Answer(state, system, budgets, clock)
         with _if_any():
             async for chunk in llm.astream(made.messages, made.config):

@@ -22,9 +22,9 @@ from xr_ai_conversation.state.compaction import (
     next_job,
     takeable,
 )
-from xr_ai_conversation.state.context import ParticipantContext, load, section
+from xr_ai_conversation.state.context import ParticipantContext, section
 from xr_ai_conversation.state.operations import Compact
-from xr_ai_conversation.state.participant import Changes, ParticipantState
+from xr_ai_conversation.state.participant import Changes, NodeInput, context_of
 from xr_ai_conversation.state.reply import Rejection, Reply
 
 _LOG = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _HIDDEN: RunnableConfig = {"tags": ["nostream"], "run_name": "summary request"}
 
 def compact_node(
     llm: BaseChatModel, budgets: Budgets, prompts: CompactionPrompts, new_id: Callable[[], str]
-) -> Step[ParticipantState, Changes]:
+) -> Step[NodeInput, Changes]:
     """Return the node that makes one compaction request and returns the operation that comes of it.
 
     It compacts the section `topic` up to the entry `until`, or, if that is not given, the first section that is
@@ -48,7 +48,7 @@ def compact_node(
         new_id: Makes the id of a summary.
     """
 
-    def compact(state: ParticipantState) -> Changes:
+    def compact(state: NodeInput) -> Changes:
         work = _Compaction(state, budgets, prompts, new_id)
         while work.messages:
             try:
@@ -59,7 +59,7 @@ def compact_node(
                 work.take(reply_of(message))
         return work.changes
 
-    async def acompact(state: ParticipantState) -> Changes:
+    async def acompact(state: NodeInput) -> Changes:
         work = _Compaction(state, budgets, prompts, new_id)
         while work.messages:
             try:
@@ -77,9 +77,9 @@ class _Compaction:
     """One compaction while it is made: it says what to ask the model next, and is told what came of it."""
 
     def __init__(
-        self, state: ParticipantState, budgets: Budgets, prompts: CompactionPrompts, new_id: Callable[[], str]
+        self, state: NodeInput, budgets: Budgets, prompts: CompactionPrompts, new_id: Callable[[], str]
     ) -> None:
-        context = load(state.get("context"))
+        context = context_of(state)
         self._topic, self._until = _wanted(state, context, budgets)
         job = next_job(context, self._topic, budgets, self._until) if self._until else None
         self.changes: Changes = {"context": [], "until": "", "rejected": ""}
@@ -114,7 +114,7 @@ class _Compaction:
             self.changes = {"context": [outcome], "topic": self._topic, "until": until, "rejected": ""}
 
 
-def _wanted(state: ParticipantState, context: ParticipantContext, budgets: Budgets) -> tuple[str | None, str]:
+def _wanted(state: NodeInput, context: ParticipantContext, budgets: Budgets) -> tuple[str | None, str]:
     if until := state.get("until"):
         return state.get("topic"), until
     for topic in budgets.sections():

@@ -14,6 +14,7 @@ from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.context import ParticipantContext, Summary, section
 from xr_ai_conversation.state.prompt import PromptView, context_message, digest, frame_size
 from xr_ai_conversation.state.render import ContextBlock, SectionView, block_size, render_state
+from xr_ai_conversation.state.text import size
 from xr_ai_conversation.state.times import instant, stamp
 
 Kind: TypeAlias = Literal["dialogue", "incremental", "summary"]
@@ -100,11 +101,16 @@ def manifest(context: ParticipantContext, budgets: Budgets, seen: PromptView, no
     }
 
 
-def outline(seen: PromptView, now: datetime) -> dict[str, int]:
-    """Return a prompt's manifest in a few figures, for the trace of a model call; arguments are those of `manifest`."""
+def outline(seen: PromptView, message: str) -> dict[str, int]:
+    """Return a prompt's manifest in a few figures, for the trace of a model call.
+
+    Args:
+        seen: What the prompt shows.
+        message: The context message that was made of it.
+    """
     sections = seen.sections.values()
     return {
-        "context_bytes": frame_size(seen.blocks, now) + sum(seen.sizes.values()),
+        "context_bytes": size(message),
         "context_summaries": sum(found.summary is not None for found in sections),
         "context_shown": sum(len(found.entries) for found in sections) + len(seen.states),
         "context_cut": sum(found.clipped for found in sections),

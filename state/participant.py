@@ -12,7 +12,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from xr_ai_conversation.state.chat import ChatMessage, request_of, told
-from xr_ai_conversation.state.context import ParticipantContext
+from xr_ai_conversation.state.context import ParticipantContext, load
 from xr_ai_conversation.state.manifest import Manifest
 from xr_ai_conversation.state.operations import Operation, fold
 from xr_ai_conversation.state.text import visible
@@ -87,10 +87,17 @@ class ParticipantState(ConversationInput, ConversationOutput, KeptState, total=F
     """What the last answer was made from, in ids and sizes; it is stored beside the context, and replaced with each."""
 
 
-class LiveState(TypedDict, total=False):
-    """The state of a run that only calls a model: the context goes in as a snapshot, operations come out."""
+class NodeInput(ParticipantState, total=False):
+    """What a node that calls a model is given: a participant's state, or, in a live run, a snapshot."""
 
-    context: ParticipantContext | list[Operation]
+    known: ParticipantContext
+    """The context, where it was read and checked already; else it is `context`, as it was stored."""
+
+
+class Changes(TypedDict, total=False):
+    """What a node returns."""
+
+    context: list[Operation]
     request: str
     topic: str | None
     reply: str
@@ -98,13 +105,17 @@ class LiveState(TypedDict, total=False):
     until: str
     rejected: str
     manifest: Manifest | None
-
-
-class Changes(LiveState, total=False):
-    """What a node returns."""
-
     messages: Any
     """Messages to be added, or an order to overwrite them; of no concern to a live graph."""
+
+
+def context_of(given: NodeInput) -> ParticipantContext:
+    """Return the context that a node works on, checked.
+
+    Raises:
+        ContextSchemaError: What is stored is damaged, or of a newer version.
+    """
+    return given["known"] if "known" in given else load(given.get("context"))
 
 
 _KINDS: Mapping[Wanted, tuple[str, ...]] = {
@@ -145,8 +156,9 @@ __all__ = [
     "ConversationOutput",
     "ConversationReply",
     "KeptState",
-    "LiveState",
+    "NodeInput",
     "ParticipantState",
     "Wanted",
+    "context_of",
     "wanted",
 ]

@@ -88,17 +88,14 @@ def render_state(update: Update, topic: str, limit: int | None = None) -> str:
 
 def _record(heading: str, texts: tuple[tuple[str, str], ...], limit: int | None) -> str:
     if limit is not None:
-        texts = tuple(
-            (label, clip(text, limit)) for label, text in texts
-        )  # the rest of a huge one is not quoted
+        texts = tuple((label, clip(text, limit)) for label, text in texts)  # the rest is not quoted
     quoted = [quote(label, text) for label, text in texts]
-    room = None if limit is None else limit - size(heading) - len(texts)
-    if room is not None and sum(map(size, quoted)) > room:
-        shares = _shares([size(text) for text in quoted], room)
-        quoted = [
-            quote_within(label, text, share) for (label, text), share in zip(texts, shares, strict=True)
-        ]
-    return "\n".join((heading, *quoted))
+    record = "\n".join((heading, *quoted))
+    if limit is None or size(record) <= limit:
+        return record
+    shares = _shares([size(text) for text in quoted], limit - size(heading) - len(texts))
+    cut = [quote_within(label, text, share) for (label, text), share in zip(texts, shares, strict=True)]
+    return "\n".join((heading, *cut))
 
 
 def _shares(sizes: list[int], room: int) -> list[int]:
@@ -135,19 +132,22 @@ def view(found: Section, topic: str | None, budget: int) -> SectionView:
         topic: The incremental topic; None is the dialogue.
         budget: The most bytes that the section may take.
     """
-    half = budget // 2 - len(SEPARATOR)
-    summary = found["summary"]
-    head = ContextBlock(render_summary(summary, topic, half), instant(summary["end"])) if summary else None
+    summary, head = found["summary"], None
+    if summary:
+        text = render_summary(summary, topic, budget // 2 - len(SEPARATOR))
+        head = ContextBlock(text, instant(summary["end"]))
     room = budget - (block_size(head.text) if head else 0)
     texts = [render_entry(entry, topic, measure(budget)) for entry in found["entries"]]
+    sizes = [block_size(text) for text in texts]
     clipped: set[int] = set()
-    if sum(map(block_size, texts)) > room:
+    if sum(sizes) > room:
         for number, entry in enumerate(found["entries"]):
-            limit = room - len(SEPARATOR) if number == len(texts) - 1 else half
-            if size(texts[number]) > limit:
-                texts[number] = render_entry(entry, topic, limit)
+            limit = room if number == len(texts) - 1 else budget // 2
+            if sizes[number] > limit:
+                texts[number] = render_entry(entry, topic, limit - len(SEPARATOR))
+                sizes[number] = block_size(texts[number])
                 clipped.add(number)
-    first = _first_shown([block_size(text) for text in texts], room, max(1, budget // 4))
+    first = _first_shown(sizes, room, max(1, budget // 4))
     blocks = tuple(
         ContextBlock(text, instant(entry["time"]))
         for text, entry in zip(texts[first:], found["entries"][first:], strict=True)

@@ -117,7 +117,7 @@ def quote(label: str, text: str) -> str:
     Returns:
         The quoted lines, joined by "\n".
     """
-    return "\n".join(f"{label}> {line}" for line in text.splitlines() or [""])
+    return "\n".join([f"{label}> {line}" for line in text.splitlines() or [""]])
 
 
 def quote_within(label: str, text: str, limit: int) -> str:

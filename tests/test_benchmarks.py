@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmarks of stores, as a person starts them for a look."""
+"""The benchmarks, as a person starts them for a look."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ import json
 import sys
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-NAMES = ["storage", "load"]
-KINDS = ["memory", "sqlite", "postgres"]
+ROOT = Path(__file__).resolve().parents[1]
 GIVE_UP_SECONDS = 120
 """Only lest a benchmark that stands still goes unnoticed."""
 
 
-async def ran(name: str, folder: Path) -> str:
-    """Run a benchmark, and return what it prints; its pictures and figures are in the folder."""
+async def looked(folder: Path, *names: str) -> str:
+    """Have a quick look at some benchmarks, and return what is printed; the page is in the folder."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(BENCHMARKS / f"{name}.py"),
-        str(folder / f"{name}.png"),
-        "--quick",
+        *(sys.executable, "-m", "benchmarks", *names, "--quick", "--to", str(folder)),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        cwd=ROOT,
     )
     try:
         said, complaints = await asyncio.wait_for(process.communicate(), GIVE_UP_SECONDS)
@@ -36,16 +32,35 @@ async def ran(name: str, folder: Path) -> str:
     return said.decode()
 
 
-async def test_benchmarks_of_stores_print_a_table_draw_a_picture_and_write_their_figures(
+async def test_a_look_at_a_benchmark_prints_tables_draws_a_picture_and_makes_a_page(tmp_path: Path) -> None:
+    said = await looked(tmp_path, "load")
+    page = (tmp_path / "benchmarks.md").read_text()
+    steps = json.loads((tmp_path / "benchmarks" / "load.json").read_text())["steps"]
+    turns = {
+        (name, row["of"]["when"]): row["values"]
+        for name, rows in steps.items()
+        for row in rows
+        if row["what"] == "turns"
+    }
+    for kind in ("memory", "sqlite", "postgres"):
+        assert f" {kind} " in said
+        assert f"| {kind} | all at once | 20 |" in page
+        assert turns[kind, "all at once"] == turns[kind, "at random times"] == [20]
+    assert "![Many participants in one process](benchmarks/load.png)" in page
+    assert (tmp_path / "benchmarks" / "load.png").stat().st_size > 10_000
+
+
+async def test_what_was_measured_is_not_measured_again_and_its_page_shows_the_same_figures(
     tmp_path: Path,
 ) -> None:
-    said = dict(zip(NAMES, await asyncio.gather(*(ran(name, tmp_path) for name in NAMES)), strict=True))
-    rows = {name: json.loads((tmp_path / f"{name}.json").read_text())["rows"] for name in NAMES}
-    for name in NAMES:
-        assert {row["saver"] for row in rows[name]} == set(KINDS)
-        assert all(f" {kind} " in said[name] for kind in KINDS)
-        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
-    assert all(row["bytes"] and row["turns_ms"] for row in rows["storage"])
-    assert [(row["saturated"]["turns"], row["saturated"]["failures"]) for row in rows["load"]] == [
-        (20, {})
-    ] * 3
+    path = tmp_path / "benchmarks" / "throughput.json"
+    await looked(tmp_path, "throughput")
+    first, page = json.loads(path.read_text()), (tmp_path / "benchmarks.md").read_text()
+    del first["steps"]["profile"]
+    path.write_text(json.dumps(first))
+    await looked(tmp_path, "throughput")
+    found = json.loads(path.read_text())["steps"]
+    assert found.keys() == {"turns", "chunks", "profile"}
+    assert {name: found[name] for name in first["steps"]} == first["steps"]
+    rates = page[page.index("| who |") : page.index("**Where")]
+    assert rates in (tmp_path / "benchmarks.md").read_text()

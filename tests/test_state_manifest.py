@@ -95,7 +95,7 @@ def test_a_section_over_its_budget_tells_what_it_left_out_what_it_cut_and_why() 
     assert (found["left_out"], found["shown"]) == (["x0", "x1", "x2", "x3"], ["x4"])
     assert (found["cut"], found["why"], found["budget"]) == (["x4"], "over_budget", 700)
     assert OMISSION in message
-    assert outline(prompt_view(context, budgets), NOW) == {
+    assert outline(prompt_view(context, budgets), message) == {
         "context_bytes": len(message),
         "context_summaries": 0,
         "context_shown": 1,
