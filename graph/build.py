@@ -29,14 +29,14 @@ from xr_ai_conversation.state.participant import (
     Changes,
     ConversationInput,
     ConversationOutput,
-    KeptState,
     NodeInput,
     ParticipantState,
+    PendingState,
     Wanted,
     wanted,
 )
 
-WholeGraph: TypeAlias = StateGraph[KeptState, None, ConversationInput, ConversationOutput]
+WholeGraph: TypeAlias = StateGraph[PendingState, None, ConversationInput, ConversationOutput]
 LiveGraph: TypeAlias = Pregel[NodeInput, None, NodeInput, Changes]
 NodeName: TypeAlias = Literal["answer", "record", "update", "compact", "clear"]
 
@@ -116,7 +116,7 @@ def whole_graph(
 ) -> WholeGraph:
     """Return the builder of the whole graph from checked parts; `build_graph` says what they are."""
     graph: WholeGraph = StateGraph(
-        KeptState, input_schema=ConversationInput, output_schema=ConversationOutput
+        PendingState, input_schema=ConversationInput, output_schema=ConversationOutput
     )
     nodes: dict[NodeName, Any] = {  # langgraph's node protocols do not take a state that is a supertype
         "answer": answer_node(llm, system, budgets, clock),
@@ -134,7 +134,7 @@ def whole_graph(
 
     def after_change(state: ParticipantState) -> str:
         """Compact in a run that was given something; a commit from outside, which is given nothing, ends here."""
-        return _DUE if ("request" in state or "text" in state) and any_due(state) else _DONE
+        return _DUE if ("reply" in state or "text" in state) and any_due(state) else _DONE
 
     def after_compaction(state: ParticipantState) -> str:
         failed = state.get("rejected", "a commit from outside")

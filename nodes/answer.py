@@ -97,9 +97,8 @@ class _Answer:
                 extra=fields,
             )
         return {
-            "request": self._request,
+            "exchange": {"time": stamp(self._now), "request": self._request, "response": reply},
             "reply": reply,
-            "asked": stamp(self._now),
             "messages": [*self._asked, _message("ai", reply, self._id)],
             "manifest": manifest(self._context, self._budgets, self._seen, self._now),
         }
@@ -126,8 +125,8 @@ def answer_node(
     """Return the node that answers `request`, or else the last human one of `messages`.
 
     It writes each piece of the answer to the custom stream, from the first visible character on and without
-    reasoning, and returns the whole as `reply`, with the manifest of what it was made from. The current time that it
-    tells is `asked`, where that is given.
+    reasoning, and returns the whole as `reply`, and as the `exchange` that is to be recorded, with the manifest of what it
+    was made from. The current time that it tells is `asked`, where that is given.
 
     Args:
         llm: Any chat model.

@@ -14,7 +14,13 @@ def clear_node() -> Step[ParticipantState, Changes]:
     """Return the node that empties the context and the messages, with an empty reply."""
 
     def clear(_: ParticipantState) -> Changes:
-        return {"context": [{"op": "clear"}], "reply": "", "messages": Overwrite([]), "manifest": None}
+        return {
+            "context": [{"op": "clear"}],
+            "exchange": None,
+            "reply": "",
+            "messages": Overwrite([]),
+            "manifest": None,
+        }
 
     return Step(clear)
 

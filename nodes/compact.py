@@ -110,8 +110,9 @@ class _Compaction:
         if isinstance(outcome, Rejection):
             self.changes["rejected"] = outcome.value
         else:
-            until = "" if self._last else self._until
-            self.changes = {"context": [outcome], "topic": self._topic, "until": until, "rejected": ""}
+            self.changes["context"] = [outcome]
+            if not self._last:
+                self.changes |= {"topic": self._topic, "until": self._until}
 
 
 def _wanted(state: NodeInput, context: ParticipantContext, budgets: Budgets) -> tuple[str | None, str]:

@@ -16,14 +16,23 @@ from xr_ai_conversation.state.participant import Changes, ParticipantState
 
 
 def record_node(new_id: Callable[[], str]) -> Step[ParticipantState, Changes]:
-    """Return the node that records `request` and `reply` as one exchange; `new_id` makes the entry's id."""
+    """Return the node that records `exchange`, if there is one; `new_id` makes the entry's id."""
 
     def record_exchange(state: ParticipantState) -> Changes:
+        answered = state.get("exchange")
+        if not answered:
+            return {}
+        time, request, response = answered["time"], answered["request"], answered["response"]
         operation: Operation = record(
-            {"id": new_id(), "time": state["asked"], "request": state["request"], "response": state["reply"]}
+            {"id": new_id(), "time": time, "request": request, "response": response}
         )
         entries = fold(state.get("context") or empty(), [operation])["dialogue"]["entries"]
-        return {"context": [operation], "messages": Overwrite(shown(entries, state.get("messages", ())))}
+        return {
+            "context": [operation],
+            "exchange": None,
+            "reply": response,
+            "messages": Overwrite(shown(entries, state.get("messages", ()))),
+        }
 
     return Step(record_exchange)
 

@@ -15,7 +15,8 @@ from xr_ai_conversation.state.times import checked
 
 SCHEMA_VERSION: Final = 2
 
-_STRICT = ConfigDict(extra="forbid", strict=True)
+STRICT: Final = ConfigDict(extra="forbid", strict=True)
+"""Of what is stored and of what comes from outside: nothing is turned into another type, nothing is left out."""
 
 Time: TypeAlias = Annotated[str, AfterValidator(checked)]
 """A recorded time, as `times.stamp` writes it."""
@@ -27,7 +28,7 @@ def _whole(identities: str) -> str:
     return identities
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class Basis(TypedDict):
     """What an answer was made from, so that its request can be made again."""
 
@@ -42,7 +43,7 @@ class Basis(TypedDict):
 
 
 @final
-@with_config(_STRICT)
+@with_config(STRICT)
 class Exchange(TypedDict):
     """One completed request and its answer, kept and left together."""
 
@@ -60,7 +61,7 @@ class Exchange(TypedDict):
 
 
 @final
-@with_config(_STRICT)
+@with_config(STRICT)
 class Update(TypedDict):
     """One text that was published on a topic."""
 
@@ -70,7 +71,7 @@ class Update(TypedDict):
     text: str
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class Summary(TypedDict):
     """What stands for the entries of a section that were compacted."""
 
@@ -98,7 +99,7 @@ _Stored: TypeAlias = Annotated[
 ]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class Section(TypedDict):
     """The dialogue, or what was published on one incremental topic: a rolling summary, and what came after."""
 
@@ -107,7 +108,7 @@ class Section(TypedDict):
     """Uncompacted exchanges or updates in prompt order: by recorded time, equal times in order of commit."""
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class Archived(TypedDict):
     """Which identities are in the archive and no longer in the context."""
 
@@ -117,7 +118,7 @@ class Archived(TypedDict):
     """How many of its identities, from its start, are meant; it may hold more."""
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class Archive(TypedDict):
     """The oldest identities, stored beside the contexts that refer to them, and not again with each."""
 
@@ -127,7 +128,7 @@ class Archive(TypedDict):
     """Packed, in the order of recording."""
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class ParticipantContext(TypedDict):
     """Everything that is remembered of one participant."""
 
@@ -202,7 +203,7 @@ def load(
     try:
         return _ADAPTER.validate_python(stored)
     except ValidationError as error:
-        raise ContextSchemaError(f"the stored context is damaged at {_first(error)}") from None
+        raise ContextSchemaError(f"the stored context is damaged at {first_fault(error)}") from None
 
 
 def load_archive(stored: object) -> Archive:
@@ -214,10 +215,10 @@ def load_archive(stored: object) -> Archive:
     try:
         return _ARCHIVE.validate_python(stored)
     except ValidationError as error:
-        raise ContextSchemaError(f"the stored archive is damaged at {_first(error)}") from None
+        raise ContextSchemaError(f"the stored archive is damaged at {first_fault(error)}") from None
 
 
-def _first(error: ValidationError) -> str:
+def first_fault(error: ValidationError) -> str:
     """Return where the first fault is, and what it is, without the value."""
     found = error.errors(include_input=False, include_url=False)[0]
     return f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}"
@@ -268,6 +269,7 @@ def section(context: ParticipantContext, topic: str | None) -> Section:
 __all__ = [
     "MIGRATIONS",
     "SCHEMA_VERSION",
+    "STRICT",
     "Archive",
     "Archived",
     "Basis",
@@ -281,6 +283,7 @@ __all__ = [
     "Time",
     "Update",
     "empty",
+    "first_fault",
     "holds",
     "load",
     "load_archive",

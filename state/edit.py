@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, pairwise
 
@@ -13,6 +14,7 @@ from xr_ai_conversation.state.context import (
     ParticipantContext,
     Section,
     Summary,
+    empty,
     load,
 )
 from xr_ai_conversation.state.text import clean, visible
@@ -32,7 +34,7 @@ def edited(context: ParticipantContext, proposed: object) -> ParticipantContext:
     Raises:
         ValueError: It breaks a rule; the message says which, and where.
     """
-    if not proposed:
+    if not proposed and context != empty():
         raise ValueError("an edit must give the whole context, got an empty one; a run with forget forgets")
     try:
         found = load(proposed)
@@ -86,10 +88,10 @@ def _summary(where: str, summary: Summary) -> Iterator[str]:
 
 
 def _text(where: str, text: str) -> Iterator[str]:
-    if not visible(text):
-        yield f"{where} must not be blank"
-    elif clean(text) != text:
+    if clean(text) != text:
         yield f"{where} must be text that UTF-8 can hold, got lone surrogates"
+    elif not visible(text):
+        yield f"{where} must not be blank"
 
 
 def _ids(found: ParticipantContext) -> Iterator[str]:
@@ -98,9 +100,9 @@ def _ids(found: ParticipantContext) -> Iterator[str]:
     summaries = [one["summary"]["id"] for one in sections if one["summary"]]
     entries += [state["id"] for state in found["states"].values()]
     for kind, ids in (("entries", entries), ("summaries", summaries)):
-        for name in ids:
-            if not name or ids.count(name) > 1:
-                yield f"the ids of {kind} must be unique and not empty, got {name!r} {ids.count(name)} times"
+        for name, times in Counter(ids).items():
+            if not name or times > 1:
+                yield f"the ids of {kind} must be unique and not empty, got {name!r} {times} times"
 
 
 def _identities(context: ParticipantContext, found: ParticipantContext) -> Iterator[str]:

@@ -7,12 +7,14 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, Literal, NotRequired, TypeAlias, assert_never
+from typing import Annotated, Literal, NotRequired, TypeAlias, assert_never
 
+from pydantic import AfterValidator, Discriminator, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.context import (
+    STRICT,
     Archive,
     Archived,
     Entry,
@@ -20,8 +22,10 @@ from xr_ai_conversation.state.context import (
     ParticipantContext,
     Section,
     Summary,
+    Time,
     Update,
     empty,
+    first_fault,
     load,
     section,
 )
@@ -43,15 +47,27 @@ LONGEST_TURN = 128
 """UTF-8 bytes of the longest turn id that is kept with its exchange."""
 
 
+def _identity(name: str) -> str:
+    if len(name) not in (0, LENGTH):
+        raise ValueError(f"it must be empty or have {LENGTH} characters")
+    return name
+
+
+Identity: TypeAlias = Annotated[str, AfterValidator(_identity)]
+"""What `identity.identity` returns; empty for what is in nobody's history."""
+
+
+@with_config(STRICT)
 class Record(TypedDict):
     """Adds exchanges to the dialogue, but those that are recorded already."""
 
     op: Literal["record"]
     exchanges: list[Exchange]
-    identities: list[str]
+    identities: list[Identity]
     """Of each; empty for an interrupted one, which is in nobody's history and so stands in the way of none."""
 
 
+@with_config(STRICT)
 class PastExchange(TypedDict):
     """One exchange of a router's completed history."""
 
@@ -59,25 +75,27 @@ class PastExchange(TypedDict):
     """The id that the entry gets if the exchange is new."""
     request: str
     response: str
-    identity: str
-    time: NotRequired[str]
+    identity: Identity
+    time: NotRequired[Time]
     """Recorded time, where the router has one."""
     turn_id: NotRequired[str]
     """The id of its turn, where the router has one."""
 
 
+@with_config(STRICT)
 class Reconcile(TypedDict):
     """Adds what is new in a router's window of completed history."""
 
     op: Literal["reconcile"]
     window: list[PastExchange]
     """Oldest first."""
-    now: str
+    now: Time
     """Stands for the time of an exchange where neither it nor a neighbour has one."""
     unordered: NotRequired[bool]
     """It is a history of messages, of which that is new which `identity.missing` tells."""
 
 
+@with_config(STRICT)
 class Append(TypedDict):
     """Adds an update to the section of an incremental topic."""
 
@@ -86,6 +104,7 @@ class Append(TypedDict):
     update: Update
 
 
+@with_config(STRICT)
 class Replace(TypedDict):
     """Replaces the state of a summary topic."""
 
@@ -94,6 +113,7 @@ class Replace(TypedDict):
     update: Update
 
 
+@with_config(STRICT)
 class Compact(TypedDict):
     """Puts a summary in the place of the entries it was made of, if all of them are still there."""
 
@@ -107,6 +127,7 @@ class Compact(TypedDict):
     """Ids of the entries that it merges."""
 
 
+@with_config(STRICT)
 class MoveIdentities(TypedDict):
     """Leaves the oldest identities to the archive, in which they are."""
 
@@ -114,6 +135,7 @@ class MoveIdentities(TypedDict):
     archived: Archived
 
 
+@with_config(STRICT)
 class Clear(TypedDict):
     """Forgets everything."""
 
@@ -121,6 +143,8 @@ class Clear(TypedDict):
 
 
 Operation: TypeAlias = Record | Reconcile | Append | Replace | Compact | MoveIdentities | Clear
+
+_OPERATIONS: TypeAdapter[list[Operation]] = TypeAdapter(list[Annotated[Operation, Discriminator("op")]])
 
 
 def record(entry: Exchange, turn_id: str | None = None) -> Record:
@@ -170,25 +194,42 @@ def update(budgets: Budgets, entry_id: str, time: str, topic: str, text: str) ->
     raise ValueError(f"topic must be a configured one ({known}), got {topic!r}")
 
 
-def fold(
-    context: ParticipantContext, operations: Sequence[Operation] | Mapping[str, Any]
-) -> ParticipantContext:
-    """Return the context after the operations, folded in one after the other; the reducer of a thread.
+def fold(context: ParticipantContext, operations: Sequence[Operation]) -> ParticipantContext:
+    """Return the context after the operations, folded in one after the other.
 
     Nothing given is changed. An operation that adds what is there already, or compacts what is there no more,
     changes nothing: each can be folded in twice, so a commit can be tried again.
 
     Args:
-        context: A participant's context as stored; of an older schema version, it is migrated.
-        operations: What to do, in this order; or a whole context, as a person has edited it.
+        context: A participant's context as stored; of an older schema version, it is migrated. It need not be readable
+            if it is to be forgotten.
+        operations: What to do, in this order.
 
     Raises:
         ContextSchemaError: The stored context is damaged or of a newer version.
-        ValueError: The edited context breaks a rule.
     """
-    if isinstance(operations, Mapping):
-        return edited(load(context), operations)
-    return reduce(_apply, operations, load(context))
+    forgotten = any(operation["op"] == "clear" for operation in operations)
+    return reduce(_apply, operations, empty() if forgotten else load(context))
+
+
+def taken(context: ParticipantContext, given: object) -> ParticipantContext:
+    """Return the context after what a node or a person gives; the reducer of a thread.
+
+    Args:
+        context: A participant's context as stored.
+        given: Operations, as `fold` takes them; or a whole context, as a person has edited it.
+
+    Raises:
+        ContextSchemaError: The stored context is damaged or of a newer version.
+        ValueError: The edited context breaks a rule, or an operation is none.
+    """
+    if isinstance(given, Mapping):
+        return edited(load(context), given)
+    try:
+        operations = _OPERATIONS.validate_python(given)
+    except ValidationError as error:
+        raise ValueError(f"the edit is refused: an operation is wrong at {first_fault(error)}") from None
+    return fold(context, operations)
 
 
 def decided(context: ParticipantContext, operations: Sequence[Operation]) -> list[Operation]:
@@ -381,6 +422,7 @@ __all__ = [
     "Append",
     "Clear",
     "Compact",
+    "Identity",
     "MoveIdentities",
     "Operation",
     "PastExchange",
@@ -393,6 +435,7 @@ __all__ = [
     "fold",
     "record",
     "repeated",
+    "taken",
     "update",
     "with_turn",
 ]

@@ -5,17 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from langgraph.channels import UntrackedValue
-from pydantic import Field
+from langgraph.channels import EphemeralValue, UntrackedValue
+from pydantic import Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from xr_ai_conversation.state.chat import ChatMessage, request_of, told
-from xr_ai_conversation.state.context import ParticipantContext, load
+from xr_ai_conversation.state.context import STRICT, ParticipantContext, Time, first_fault, load
 from xr_ai_conversation.state.manifest import Manifest
-from xr_ai_conversation.state.operations import Operation, fold
-from xr_ai_conversation.state.text import visible
+from xr_ai_conversation.state.operations import Operation, taken
+from xr_ai_conversation.state.text import clean, visible
 
 Wanted: TypeAlias = Literal["request", "messages", "topic and text", "forget", "nothing"]
 """What a run is given."""
@@ -32,20 +32,28 @@ Messages: TypeAlias = Annotated[
 
 
 class ConversationInput(TypedDict, total=False):
-    """What a run of the whole graph is given: one of a request, messages, an update, or the order to forget."""
+    """What a run of the whole graph is given: one of a request, messages, an update, or the order to forget.
+
+    It is there for the first node alone, also if that is run in another process, after an interrupt or a failure.
+    """
 
     request: Annotated[
-        str, Field(description="What the participant says; it is answered and recorded."), UntrackedValue
+        str, Field(description="What the participant says; it is answered and recorded."), EphemeralValue
     ]
     messages: Messages
     topic: Annotated[
         str,
         Field(description="A configured topic, on which the update in text was published."),
-        UntrackedValue,
+        EphemeralValue,
     ]
-    text: Annotated[str, Field(description="The text of an update on topic."), UntrackedValue]
+    text: Annotated[str, Field(description="The text of an update on topic."), EphemeralValue]
     forget: Annotated[
-        bool, Field(description="True forgets everything of this thread's participant."), UntrackedValue
+        bool,
+        Field(
+            description="True forgets everything of this thread's participant. Its earlier checkpoints keep what they "
+            "hold until the thread is deleted."
+        ),
+        EphemeralValue,
     ]
 
 
@@ -61,8 +69,54 @@ class ConversationOutput(ConversationReply, total=False):
     messages: Messages
 
 
-class KeptState(TypedDict, total=False):
+@with_config(STRICT)
+class Answered(TypedDict):
+    """An exchange between the answer and its record."""
+
+    time: Time
+    """When the request came."""
+    request: str
+    response: str
+
+
+_ANSWERED: TypeAdapter[Answered] = TypeAdapter(Answered)
+
+
+def answered(_: object, given: object) -> Answered:
+    """Return what is to be recorded, if it can be; the reducer of `exchange`.
+
+    Args:
+        given: An exchange as a node or a person gives it; an empty one, or None, leaves nothing to record.
+
+    Raises:
+        ValueError: It is something else, or a text is blank.
+    """
+    if not given:
+        return cast("Answered", {})  # as the channel begins
+    try:
+        found = _ANSWERED.validate_python(given)
+    except ValidationError as error:
+        raise ValueError(f"the edit is refused: exchange is wrong at {first_fault(error)}") from None
+    for name, text in (("request", found["request"]), ("response", found["response"])):
+        if not visible(clean(text)):
+            raise ValueError(f"the edit is refused: exchange.{name} must not be blank")
+    return found
+
+
+class PendingState(TypedDict, total=False):
     """What the graph is built upon: nothing of the input, so that the choice of its first edge is given that as it came."""
+
+    exchange: Annotated[
+        Answered,
+        Field(
+            description="What was answered and is not recorded yet, if a run was stopped in between; else empty."
+        ),
+        answered,
+    ]
+
+
+class ParticipantState(ConversationInput, ConversationOutput, PendingState, total=False):
+    """The state of a participant's thread; the context, the messages and the manifest are stored."""
 
     context: Annotated[
         ParticipantContext,
@@ -70,17 +124,10 @@ class KeptState(TypedDict, total=False):
             description="What is remembered of the participant. Nodes write operations, which are folded in; "
             "a whole context is an edit, and is refused if it breaks a rule."
         ),
-        fold,
+        taken,
     ]
-
-
-class ParticipantState(ConversationInput, ConversationOutput, KeptState, total=False):
-    """The state of a participant's thread; the context, the messages and the manifest are stored."""
-
-    asked: Annotated[str, UntrackedValue]
-    """When the request came, as `times.stamp` writes it."""
     until: Annotated[str, UntrackedValue]
-    """While a section is compacted: id of the last entry to take; empty when it is done."""
+    """While the section `topic` is compacted: id of the last entry to take; empty when it is done."""
     rejected: Annotated[str, UntrackedValue]
     """Why a compaction request changed nothing; empty if it did."""
     manifest: Manifest | None
@@ -92,16 +139,17 @@ class NodeInput(ParticipantState, total=False):
 
     known: ParticipantContext
     """The context, where it was read and checked already; else it is `context`, as it was stored."""
+    asked: str
+    """When the request came, as `times.stamp` writes it, where that is known already."""
 
 
 class Changes(TypedDict, total=False):
     """What a node returns."""
 
     context: list[Operation]
-    request: str
     topic: str | None
+    exchange: Answered | None
     reply: str
-    asked: str
     until: str
     rejected: str
     manifest: Manifest | None
@@ -135,7 +183,9 @@ def wanted(given: Mapping[str, Any]) -> Wanted:
     Raises:
         ValueError: It mixes several, it has none of them, or one is not of its type; the message says what is allowed.
     """
-    present = [key for key, value in given.items() if value not in (None, False, []) and key != "context"]
+    if "context" in given:
+        raise ValueError('a run takes no context; edit it with update_state(..., as_node="record")')
+    present = [key for key, value in given.items() if value not in (None, False, []) and key != "exchange"]
     kinds = [kind for kind, keys in _KINDS.items() if not set(keys).isdisjoint(present)]
     if len(kinds) > 1 or (present and not kinds):
         raise ValueError(f"a run must be given one of {', '.join(_KINDS)}, got {', '.join(sorted(present))}")
@@ -151,14 +201,16 @@ def wanted(given: Mapping[str, Any]) -> Wanted:
 
 
 __all__ = [
+    "Answered",
     "Changes",
     "ConversationInput",
     "ConversationOutput",
     "ConversationReply",
-    "KeptState",
     "NodeInput",
     "ParticipantState",
+    "PendingState",
     "Wanted",
+    "answered",
     "context_of",
     "wanted",
 ]

@@ -46,7 +46,8 @@ async def test_a_run_with_a_request_answers_and_records(open_saver: OpenSaver, c
         state = await graph.aget_state(P)
         assert state.next == ()
         assert json.loads(json.dumps(state.values)) == state.values
-        assert sorted(state.values) == ["context", "manifest", "messages"]
+        assert sorted(state.values) == ["context", "exchange", "manifest", "messages"]
+        assert state.values["exchange"] == {}
 
 
 async def test_a_run_with_a_topic_takes_an_update_in(clock: Clock) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import at, compact, exchange, note, situations, some, told_nothing
+from strategies import at, compact, dialogue, exchange, note, situations, some, told_nothing
 
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.context import SCHEMA_VERSION, ContextSchemaError, empty, load
@@ -273,6 +273,7 @@ def test_any_other_json_is_refused_as_such(stored: object) -> None:
 
 
 @pytest.mark.parametrize("stored", [{"schema_version": 3}, SECRET, {"schema_version": 2}])
-def test_nothing_is_folded_into_a_context_that_cannot_be_read(stored: Any) -> None:
+def test_nothing_is_folded_into_a_context_that_cannot_be_read_but_that_it_is_forgotten(stored: Any) -> None:
     with pytest.raises(ContextSchemaError):
-        fold(stored, [{"op": "clear"}])
+        fold(stored, [record(exchange(1))])
+    assert fold(stored, [{"op": "clear"}, record(exchange(1))]) == dialogue(exchange(1))

@@ -15,7 +15,7 @@ from strategies import at, contexts, dialogue, exchange, note, some, summary, te
 
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.context import ParticipantContext, load
-from xr_ai_conversation.state.operations import fold, record, update
+from xr_ai_conversation.state.operations import fold, record, taken, update
 from xr_ai_conversation.state.prompt import blocks
 from xr_ai_conversation.state.text import visible
 
@@ -46,12 +46,12 @@ def test_whatever_context_is_edited_it_is_taken_whole_or_refused_and_what_is_tak
     for entry in proposed["dialogue"]["entries"]:
         entry["request"] = text
     try:
-        found = fold(drawn, proposed)
+        found = taken(drawn, proposed)
     except ValueError as error:
         assert str(error).startswith("the edit is refused: ")
     else:
         assert found == proposed == load(found)
-        assert fold(found, found) == found
+        assert taken(found, found) == found
         blocks(found, BUDGETS)
 
 
@@ -66,7 +66,7 @@ def test_any_text_of_a_recorded_dialogue_may_be_changed_and_any_exchange_taken_o
     for entry in entries:
         entry["response"] = data.draw(texts().filter(visible))
     proposed["dialogue"]["entries"] = [entry for entry in entries if data.draw(st.booleans())]
-    assert fold(before, proposed) == proposed
+    assert taken(before, proposed) == proposed
     assert fold(proposed, [record(exchange(9, "new"))])["dialogue"]["entries"][-1]["id"] == "x9"
 
 
@@ -88,7 +88,7 @@ ACCEPTED: dict[str, Edit] = {
 def test_an_edit_within_the_rules_is_taken(context: ParticipantContext, edit: Edit) -> None:
     proposed: Any = deepcopy(context)
     edit(proposed)
-    assert fold(context, proposed) == load(proposed)
+    assert taken(context, proposed) == load(proposed)
 
 
 REFUSED: dict[str, tuple[Edit, str]] = {
@@ -175,4 +175,4 @@ def test_an_edit_that_breaks_a_rule_is_refused_by_what_is_wrong(
     proposed: Any = deepcopy(context)
     edit(proposed)
     with pytest.raises(ValueError, match=told):
-        fold(context, proposed)
+        taken(context, proposed)
