@@ -62,8 +62,10 @@ async def whole() -> Any:
     """Return the graph of `build_graph`; the server puts its own saver in."""
     async with _OPENING:
         if "whole" not in _GRAPHS:
-            answers, _, prompts = await _models()
-            graph = build_graph(answers, instructions=_instructions(), prompts=prompts, **_topics())
+            answers, summaries, prompts = await _models()
+            graph = build_graph(
+                answers, summary_llm=summaries, instructions=_instructions(), prompts=prompts, **_topics()
+            )
             _GRAPHS["whole"] = graph.compile()
         return _GRAPHS["whole"]
 

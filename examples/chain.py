@@ -35,7 +35,12 @@ async def stream(chain: Runnable[dict[str, str], str]) -> None:
 def main() -> None:
     """Run the chain in each way; each thread has a memory of its own."""
     with EmbeddedModel() as model:
-        builder = build_graph(model.answers, prompts=model.prompts, incremental_context_topics=["notes"])
+        builder = build_graph(
+            model.answers,
+            summary_llm=model.summaries,
+            prompts=model.prompts,
+            incremental_context_topics=["notes"],
+        )
         graph: Any = builder.compile(checkpointer=InMemorySaver())
         prompt = ChatPromptTemplate([("human", "Where is the {thing}?")])
         # a chain that is streamed would get from the graph itself what each node wrote, not its output

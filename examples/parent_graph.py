@@ -32,7 +32,12 @@ def thread(name: str) -> dict[str, Any]:
 async def main() -> None:
     """Serve two customers in three sessions."""
     async with EmbeddedModel() as model:
-        builder = build_graph(model.answers, prompts=model.prompts, summary_context_topics=["pets"])
+        builder = build_graph(
+            model.answers,
+            summary_llm=model.summaries,
+            prompts=model.prompts,
+            summary_context_topics=["pets"],
+        )
         agent: Any = builder.compile(checkpointer=InMemorySaver())
 
         async def look_up(state: Session) -> None:

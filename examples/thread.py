@@ -36,6 +36,7 @@ async def main() -> None:
     async with EmbeddedModel() as model:
         builder = build_graph(
             model.answers,
+            summary_llm=model.summaries,
             prompts=model.prompts,
             incremental_context_topics=["notes"],
             summary_context_topics=["camera"],

@@ -64,6 +64,7 @@ def new_id() -> str:
 def build_graph(
     llm: BaseChatModel,
     *,
+    summary_llm: BaseChatModel | None = None,
     instructions: str = "",
     system_prompt: str | None = None,
     summary_context_topics: Iterable[str] = (),
@@ -82,7 +83,8 @@ def build_graph(
     Synchronous runs need a synchronous saver.
 
     Args:
-        llm: Any chat model; it answers, and it summarises.
+        llm: Any chat model; it answers.
+        summary_llm: The one that summarises; None is `llm`. Of an `EmbeddedModel`, give `summaries`.
         instructions: The application's instructions, after the system prompt.
         system_prompt: Replaces the default system prompt; None keeps it.
         summary_context_topics: Names of the topics whose updates replace their state.
@@ -104,11 +106,14 @@ def build_graph(
         topic_bytes=topic_budget_bytes,
         compaction_input_bytes=compaction_input_budget_bytes,
     )
-    return whole_graph(llm, system_text(system_prompt, instructions), budgets, prompts, clock)
+    return whole_graph(
+        llm, summary_llm or llm, system_text(system_prompt, instructions), budgets, prompts, clock
+    )
 
 
 def whole_graph(
     llm: BaseChatModel,
+    summary_llm: BaseChatModel,
     system: str,
     budgets: Budgets,
     prompts: CompactionPrompts,
@@ -122,7 +127,7 @@ def whole_graph(
         "answer": answer_node(llm, system, budgets, clock),
         "record": record_node(new_id),
         "update": update_node(budgets, clock, new_id),
-        "compact": compact_node(llm, budgets, prompts, new_id),
+        "compact": compact_node(summary_llm, budgets, prompts, new_id),
         "clear": clear_node(),
     }
     for name, node in nodes.items():

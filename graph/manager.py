@@ -137,7 +137,7 @@ class BaseContextManager:
         )
         self.clock = clock or system_clock
         self.metrics = Metrics()
-        graph = whole_graph(llm, "", self.budgets, prompts, self.clock)
+        graph = whole_graph(llm, llm, "", self.budgets, prompts, self.clock)
         self._idle_after = idle_after
         self._expired = self.clock()
         self._participants = Participants(forgetful=checkpointer is not None)

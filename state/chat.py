@@ -114,7 +114,7 @@ def _read(messages: Any) -> list[tuple[str, str, str | None]]:
                 kind, content, name = "human", message, None
             case Mapping():
                 kind = message.get("type") or message.get("role")
-                content, name = message.get("content"), message.get("id")
+                content, name = message.get("content") or "", message.get("id")
             case (kind, content):
                 name = None
             case _:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
 import pytest
 from conftest import OpenSaver
@@ -12,11 +13,19 @@ from fakes.chat import ScriptedModel, texts
 from fakes.clock import Clock
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
 
-from xr_ai_conversation import build_graph
+from xr_ai_conversation import ContextSchemaError, build_graph
 
 P: RunnableConfig = {"configurable": {"thread_id": "p"}}
 NODES = ["answer", "record", "update", "compact", "clear"]
+
+
+class Damaged(TypedDict, total=False):
+    """The state of a graph that writes a context without any rule."""
+
+    context: dict[str, Any]
 
 
 async def test_a_fork_answers_from_the_context_as_of_then(open_saver: OpenSaver, clock: Clock) -> None:
@@ -78,3 +87,42 @@ async def test_a_context_can_be_put_into_a_new_thread(clock: Clock) -> None:
     copy: RunnableConfig = {"configurable": {"thread_id": "copy"}}
     await graph.aupdate_state(copy, {"context": context}, as_node="record")
     assert (await graph.aget_state(copy)).values["context"] == context
+
+
+SAID = {"id": "x", "time": "2026-10-01 09:00:00 +00:00", "request": "Hi", "response": "Hello"}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (7, "valid list"),
+        ([{}], "Unable to extract tag"),
+        ([{"op": "erase"}], "does not match any of the expected tags"),
+        ([{"op": "record", "exchanges": [{**SAID, "time": "yesterday"}], "identities": [""]}], "time"),
+        ([{"op": "record", "exchanges": [SAID], "identities": ["short"]}], "must be empty or have 16"),
+        ([{"op": "append", "topic": "notes", "update": {"id": "u", "text": "Hi"}}], "update.time"),
+        ([{"op": "compact", "topic": None, "covered": ["x"]}], "summary"),
+        ([{"op": "clear", "really": True}], "really"),
+    ],
+)
+async def test_an_operation_that_is_none_is_refused_and_nothing_is_written(
+    clock: Clock, given: Any, told: str
+) -> None:
+    graph = build_graph(ScriptedModel(), clock=clock).compile(checkpointer=InMemorySaver())
+    await graph.ainvoke({"request": "Hello"}, P)
+    before = await graph.aget_state(P)
+    with pytest.raises(ValueError, match=f"the edit is refused: an operation is wrong at .*{told}"):
+        await graph.aupdate_state(P, {"context": given})
+    assert await graph.aget_state(P) == before
+
+
+async def test_a_thread_that_is_damaged_can_be_forgotten(open_saver: OpenSaver, clock: Clock) -> None:
+    async with open_saver() as saver:
+        other = StateGraph(Damaged).add_node("record", lambda _: {"context": {"schema_version": 2}})
+        await other.add_edge(START, "record").compile(checkpointer=saver).ainvoke({}, P)
+        graph = build_graph(ScriptedModel(), clock=clock).compile(checkpointer=saver)
+        with pytest.raises(ContextSchemaError):
+            await graph.ainvoke({"request": "Hello"}, P)
+        await graph.ainvoke({"forget": True}, P)
+        found = await graph.ainvoke({"request": "Hello"}, P)
+    assert found["reply"] == "ok"
