@@ -32,13 +32,9 @@ def thread(name: str) -> dict[str, Any]:
 async def main() -> None:
     """Serve two customers in three sessions."""
     async with EmbeddedModel() as model:
-        builder = build_graph(
-            model.answers,
-            summary_llm=model.summaries,
-            prompts=model.prompts,
-            summary_context_topics=["pets"],
-        )
-        agent: Any = builder.compile(checkpointer=InMemorySaver())
+        agent: Any = build_graph(
+            model.answers, summary_llm=model.summaries, prompts=model.prompts, summary_context_topics=["pets"]
+        ).compile(checkpointer=InMemorySaver())
 
         async def look_up(state: Session) -> None:
             await agent.ainvoke({"topic": "pets", "text": PETS[state["customer"]]}, thread(state["customer"]))

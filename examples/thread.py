@@ -34,15 +34,14 @@ async def run(graph: Any, config: RunnableConfig, **given: str) -> None:
 async def main() -> None:
     """Ask where the key is, ask again as of before it was moved, and publish until notes are compacted."""
     async with EmbeddedModel() as model:
-        builder = build_graph(
+        graph = build_graph(
             model.answers,
             summary_llm=model.summaries,
             prompts=model.prompts,
             incremental_context_topics=["notes"],
             summary_context_topics=["camera"],
             topic_budget_bytes=400,
-        )
-        graph = builder.compile(checkpointer=InMemorySaver())
+        ).compile(checkpointer=InMemorySaver())
         for sight in SIGHTS:
             await run(graph, ANN, topic="camera", text=sight)
         await run(graph, ANN, request="Where is the spare key?")

@@ -137,22 +137,19 @@ def whole_graph(
         context = load(state.get("context"))
         return any(due(context, topic, budgets) for topic in budgets.sections())
 
-    def after_change(state: ParticipantState) -> str:
-        """Compact in a run that was given something; a commit from outside, which is given nothing, ends here."""
-        return _DUE if ("reply" in state or "text" in state) and any_due(state) else _DONE
-
-    def after_compaction(state: ParticipantState) -> str:
-        failed = state.get("rejected", "a commit from outside")
-        return _DUE if not failed and (state.get("until") or any_due(state)) else _DONE
+    def what_is_due(state: ParticipantState) -> str:
+        """Compact after what a node has changed; a commit from outside in a node's place ends here."""
+        rejected = state.get("rejected", "a commit from outside")
+        return _DUE if not rejected and (state.get("until") or any_due(state)) else _DONE
 
     # The graph reads the state to choose an edge, even where there is but one. So an edit from outside, as whichever
     # node it may come, is refused before anything of it is stored.
     choices: list[tuple[str, Step[Any, str], Mapping[str, str]]] = [
         (START, _Entrance(), dict(_ENTRANCES.values())),
         ("answer", Step(lambda _: "answered"), {"answered": "record"}),
-        ("record", Step(after_change), {_DUE: "compact", _DONE: END}),
-        ("update", Step(after_change), {_DUE: "compact", _DONE: END}),
-        ("compact", Step(after_compaction), {_DUE: "compact", _DONE: END}),
+        ("record", Step(what_is_due), {_DUE: "compact", _DONE: END}),
+        ("update", Step(what_is_due), {_DUE: "compact", _DONE: END}),
+        ("compact", Step(what_is_due), {_DUE: "compact", _DONE: END}),
         ("clear", Step(lambda _: "forgotten"), {"forgotten": END}),
     ]
     for source, choice, ends in choices:

@@ -31,6 +31,7 @@ def record_node(new_id: Callable[[], str]) -> Step[ParticipantState, Changes]:
             "context": [operation],
             "exchange": None,
             "reply": response,
+            "rejected": "",
             "messages": Overwrite(shown(entries, state.get("messages", ()))),
         }
 

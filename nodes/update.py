@@ -27,7 +27,7 @@ def update_node(
 
     def take_update(state: ParticipantState) -> Changes:
         topic, text = state.get("topic") or "", state.get("text", "")
-        return {"context": [update(budgets, new_id(), stamp(clock()), topic, text)]}
+        return {"context": [update(budgets, new_id(), stamp(clock()), topic, text)], "rejected": ""}
 
     return Step(take_update)
 

@@ -129,7 +129,7 @@ class ParticipantState(ConversationInput, ConversationOutput, PendingState, tota
     until: Annotated[str, UntrackedValue]
     """While the section `topic` is compacted: id of the last entry to take; empty when it is done."""
     rejected: Annotated[str, UntrackedValue]
-    """Why a compaction request changed nothing; empty if it did."""
+    """Why a compaction request changed nothing; empty if it did, or another node changed the context."""
     manifest: Manifest | None
     """What the last answer was made from, in ids and sizes; it is stored beside the context, and replaced with each."""
 

@@ -89,7 +89,7 @@ async def test_a_context_can_be_put_into_a_new_thread(clock: Clock) -> None:
     assert (await graph.aget_state(copy)).values["context"] == context
 
 
-SAID = {"id": "x", "time": "2026-10-01 09:00:00 +00:00", "request": "Hi", "response": "Hello"}
+SAID = {"id": "x", "time": "2026-10-01T09:00:00.000000+00:00", "request": "Hi", "response": "Hello"}
 
 
 @pytest.mark.parametrize(
