@@ -321,6 +321,7 @@ async def _chat(settings: Settings, endpoint: Endpoint | None, console: Console,
             def say(answer: str) -> None:
                 click.echo(wrapped(answer))
 
+            piped.wake_on_interrupt()
             await piped.converse(mine, piped.lines(), say, partial(click.echo, err=True))
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -55,6 +56,17 @@ async def lines(descriptor: int = STANDARD_INPUT) -> AsyncIterator[str]:
         yield item
 
 
+def wake_on_interrupt() -> None:
+    """Let an interrupt wake the event loop also when it comes just before the loop goes to sleep.
+
+    Without this, what asyncio does on an interrupt would then be done when the next line has come.
+    """
+    if sys.platform != "win32":
+        handler = signal.getsignal(signal.SIGINT)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
+        signal.signal(signal.SIGINT, handler)
+
+
 async def converse(
     session: Session, requests: AsyncIterator[str], say: Callable[[str], None], tell: Callable[[str], None]
 ) -> None:
@@ -86,4 +98,4 @@ async def converse(
                 return
 
 
-__all__ = ["converse", "lines"]
+__all__ = ["converse", "lines", "wake_on_interrupt"]
