@@ -90,7 +90,7 @@ class Compactor:
         with self._participants.using(participant_id) as participant:
             epoch, begun = participant.epoch, False
             try:
-                while until:
+                while until and epoch == participant.epoch:  # a library may have swallowed the cancellation
                     until = await self._request(participant, topic, until, epoch, begun=begun)
                     begun = True
             except Exception as error:  # noqa: BLE001 - a store may raise anything; the entries stay
