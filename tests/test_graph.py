@@ -149,6 +149,25 @@ async def test_a_run_compacts_every_section_that_is_due(clock: Clock) -> None:
     assert [found[topic]["summary"]["text"] for topic in ("notes", "plans")] == ["SUMMARY", "SUMMARY"]
 
 
+async def test_a_run_with_an_update_compacts_what_it_makes_due(clock: Clock) -> None:
+    graph = whole(model(), clock).compile(checkpointer=InMemorySaver())
+    nodes: list[str] = []
+    for _ in range(3):
+        steps = graph.astream({"topic": "notes", "text": "x" * 1_000}, P, stream_mode="updates")
+        nodes += [name async for step in steps for name in step]
+    assert nodes == ["update", "update", "compact", "update"]
+
+
+async def test_a_model_of_its_own_makes_the_summaries(clock: Clock) -> None:
+    answers, summaries = ScriptedModel(script=says("x" * 3_000)), ScriptedModel(script=says("SUMMARY"))
+    graph = whole(answers, clock, summary_llm=summaries).compile(checkpointer=InMemorySaver())
+    for number in range(3):
+        await graph.ainvoke({"request": f"<{number}>"}, P)
+    found = (await graph.aget_state(P)).values["context"]["dialogue"]
+    assert found["summary"]["text"] == "SUMMARY"
+    assert len(answers.requests) == 3
+
+
 async def test_forgetting_empties_the_context_and_the_messages(clock: Clock) -> None:
     graph = whole(model(), clock).compile(checkpointer=InMemorySaver())
     await graph.ainvoke({"request": "Hello"}, P)
