@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""The evals, one command each: `uv run python -m eval --help`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from eval.cases import Case
+from eval.conflicts import conflicts
+from eval.memories import Remembers, full, ours, window
+from eval.models import open_models
+from eval.report import grouped, report
+from eval.run import Answer, run
+
+_OWN: dict[str, Remembers] = {"ours": ours, "window": window, "full": full}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What all commands share."""
+
+    model: str | None
+    base_url: str | None
+    folder: Path
+
+
+@click.group()
+@click.option(
+    "--model", help="Its name at an OpenAI-compatible endpoint; default OPENAI_MODEL, else the embedded one."
+)
+@click.option("--base-url", help="Of the endpoint; default OPENAI_BASE_URL.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path("eval-results"),
+    show_default=True,
+    help="Where answers, tables and pictures go. A run that is repeated there asks only what has no answer yet.",
+)
+@click.pass_context
+def main(context: click.Context, model: str | None, base_url: str | None, folder: Path) -> None:
+    """Ask whether it remembers right."""
+    context.obj = Options(model, base_url, folder)
+
+
+def _memories(names: Sequence[str]) -> dict[str, Remembers]:
+    found = dict(_OWN)
+    if set(names) - set(_OWN):
+        try:
+            from eval.peers import PEERS
+        except ImportError as error:
+            raise click.ClickException(f"the peers need `uv run --group peers`: {error}") from error
+        found |= PEERS
+    if unknown := [name for name in names if name not in found]:
+        raise click.BadParameter(f"no memory is called {unknown[0]!r}; there are {', '.join(found)}")
+    return {name: found[name] for name in names}
+
+
+def _answers(
+    options: Options, name: str, cases: Sequence[Case], memories: str, budget: int, *, ideal: bool
+) -> list[Answer]:
+    chosen = _memories(memories.split(","))
+    with open_models(options.model, options.base_url) as models:
+        path = options.folder / f"{name}.jsonl"
+        return asyncio.run(run(cases, chosen, models, budget, path, ideal_summaries=ideal))
+
+
+@main.command("conflicts")
+@click.option("--seeds", default=24, show_default=True, help="Cases of each kind.")
+@click.option("--budget", default=2_400, show_default=True, help="Bytes between system message and question.")
+@click.option("--memories", default="ours", show_default=True)
+@click.option("--summaries", type=click.Choice(["ideal", "live"]), default="ideal", show_default=True)
+@click.option("--quick", is_flag=True, help="Two of each kind.")
+@click.pass_obj
+def conflicts_command(
+    options: Options, seeds: int, budget: int, memories: str, summaries: str, quick: bool
+) -> None:
+    """Ask for facts on which two records disagree."""
+    seeds = 2 if quick else seeds
+    cases = list(conflicts(seeds))
+    answers = _answers(options, "conflicts", cases, memories, budget, ideal=summaries == "ideal")
+    groups = grouped(answers, lambda answer: (str(answer["tags"]["kind"]), answer["memory"]))
+    disputed = [answer for answer in answers if answer["stale"]]
+    groups |= grouped(disputed, lambda answer: ("all conflicts", answer["memory"]))
+    setting = {"model": options.model, "budget": budget, "seeds": seeds, "summaries": summaries}
+    report(f"conflicts-{summaries}", groups, options.folder, setting=setting)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""The cases and the graders of the evals; no model is asked."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fakes.chat import ScriptedModel, replies, says, texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval.cases import NOTES, Case, Noted, Probe, Said
+from eval.conflicts import KINDS, conflicts
+from eval.facts import LANGUAGES, SIMPLE, TALK, Subject
+from eval.grading import Verdict, abstains, f1, mean_interval, names, right, verdict, wilson
+from eval.memories import Models, Ours, full, ours, window
+from eval.models import with_ideal_summaries
+from eval.report import measured, report
+from eval.run import Answer, Results, run, shown
+from xr_ai_conversation import CompactionPrompts
+from xr_ai_conversation.state.text import size
+
+WORDS = st.text("abcdefgh ", max_size=30)
+
+
+def models(answers: ScriptedModel, summaries: ScriptedModel | None = None) -> Models:
+    summariser = summaries or ScriptedModel(script=says("Talk."))
+    return Models("fake", answers, summariser, CompactionPrompts(), summariser)
+
+
+def an_answer(
+    text: str, *, current: list[str], stale: list[str], prompt: str = "", case: str = "c"
+) -> Answer:
+    return Answer(
+        id=f"{case}/{text}",
+        memory="ours",
+        case=case,
+        question="?",
+        current=current,
+        stale=stale,
+        tags={},
+        prompt=prompt,
+        bytes=size(prompt),
+        answer=text,
+        seconds=0.0,
+        compactions=0,
+        failures=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The key is in the Garage.", Verdict.CURRENT),
+        ("In the attic, I think.", Verdict.STALE),
+        ("It was in the attic, now it is in the garage.", Verdict.BOTH),
+        ("I don\u2019t know where the key is.", Verdict.ABSTAINS),
+        ("That was not mentioned.", Verdict.ABSTAINS),
+        ("In the kitchen.", Verdict.OTHER),
+        ("In the garages' hall.", Verdict.OTHER),
+        ("", Verdict.OTHER),
+    ],
+)
+def test_a_verdict_tells_the_current_from_the_stale_value(text: str, expected: Verdict) -> None:
+    assert verdict(text, ["garage"], ["attic"]) is expected
+    assert right(text, ["garage"], ["attic"]) is (expected is Verdict.CURRENT)
+
+
+def test_where_nothing_was_said_only_an_abstention_is_right() -> None:
+    assert right("I do not know.", [], [])
+    assert not right("It is Anna.", [], [])
+    assert not right("", [], [])
+
+
+@given(st.sampled_from([*SIMPLE, *LANGUAGES]), st.randoms(use_true_random=False))
+def test_a_statement_names_its_own_value_and_no_other(subject: Subject, chance: random.Random) -> None:
+    value, other = chance.sample(subject.values, 2)
+    text = subject.stated(value)
+    assert verdict(text, [value], [other]) is Verdict.CURRENT
+    assert verdict(text, [other], [value]) is Verdict.STALE
+
+
+def test_no_talk_and_no_question_names_a_value() -> None:
+    said = [*(part for pair in TALK for part in pair), *(each.question for each in SIMPLE + LANGUAGES)]
+    values = [value for subject in SIMPLE + LANGUAGES for value in subject.values]
+    assert len(set(values)) == len(values)
+    assert not [text for text in said if names(text, values)]
+    assert not [text for text in said if abstains(text)]
+
+
+@given(WORDS, WORDS)
+def test_f1_is_one_for_the_same_words_alike_both_ways_and_zero_for_none_shared(one: str, other: str) -> None:
+    assert f1(one, one) == 1.0
+    assert f1(one, other) == pytest.approx(f1(other, one))
+    assert 0.0 <= f1(one, other) <= 1.0
+    assert f1(one, "xylophone zebra") == 0.0
+
+
+def test_f1_counts_shared_words_without_articles_and_marks() -> None:
+    assert f1("The old car.", "old car") == 1.0
+    assert f1("an old red car", "old car") == pytest.approx(0.8)
+
+
+@given(st.integers(0, 400), st.integers(1, 400))
+def test_an_interval_holds_its_share_and_narrows_with_more_trials(hits: int, trials: int) -> None:
+    hits = min(hits, trials)
+    low, high = wilson(hits, trials)
+    assert 0.0 <= low <= hits / trials <= high <= 1.0
+    wide = high - low
+    low, high = wilson(4 * hits, 4 * trials)
+    assert high - low < wide
+
+
+def test_an_interval_is_that_of_the_textbook() -> None:
+    assert wilson(8, 10) == pytest.approx((0.490, 0.943), abs=0.001)
+    assert wilson(0, 0) == (0.0, 1.0)
+    assert mean_interval([1.0, 1.0, 1.0]) == (1.0, 1.0, 1.0)
+
+
+def test_the_cases_of_conflicts_are_the_same_each_time_and_each_kind_comes_up() -> None:
+    once = list(conflicts(3))
+    assert once == list(conflicts(3))
+    assert len({case.name for case in once}) == len(once) == 3 * len(KINDS)
+    assert {case.probes[0].tags["kind"] for case in once} == set(KINDS)
+
+
+@pytest.mark.parametrize("case", list(conflicts(2)), ids=lambda case: case.name)
+def test_the_newest_statement_of_a_conflict_is_the_current_one(case: Case) -> None:
+    probe = case.probes[0]
+    events = [step for step in case.steps if not isinstance(step, Probe)]
+    assert [event.time for event in events] == sorted(event.time for event in events)
+    assert probe.asked > events[-1].time
+    texts = [event.request if isinstance(event, Said) else event.text for event in events]
+    stated = [text for text in texts if text in case.statements]
+    assert verdict(stated[-1], probe.current, probe.stale) is Verdict.CURRENT
+    assert len(stated) == 1 + bool(probe.stale)
+
+
+async def conflict_prompt(kind: str) -> str:
+    case = next(case for case in conflicts(1) if case.probes[0].tags["kind"] == kind)
+    fake = with_ideal_summaries(models(ScriptedModel()), case.statements)
+    async with ours(fake, 2_400, case.topics) as memory:
+        for step in case.steps:
+            if not isinstance(step, Probe):
+                await memory.add(step)
+        prompt = shown(await memory.messages(case.probes[0].question, case.probes[0].asked))
+    assert names(prompt, case.probes[0].current)
+    assert not case.probes[0].stale or names(prompt, case.probes[0].stale)
+    return prompt
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_both_sides_of_a_conflict_stand_in_the_prompt_in_the_places_that_its_kind_names(
+    kind: str,
+) -> None:
+    prompt = await conflict_prompt(kind)
+    summary, _, _ = prompt.partition("\n\nExchange at")
+    subject = [
+        line for line in prompt.splitlines() if line.startswith(("summary> The", "user> The", "update> The"))
+    ]
+    if "summary" in kind and "control" not in kind:
+        assert subject[0].startswith("summary> ")
+    if "span" in kind:
+        start, end = summary.split("conversation, ")[1].split(":\nsummary>")[0].split(" to ")
+        noted = prompt.split('Update on "notes" at ')[1].split(":\nupdate>")[0]
+        assert start < noted < end
+    if kind == "over a change of time zone":
+        assert "+01:00:\n" in prompt
+        assert "-05:00:\n" in prompt
+
+
+async def test_ours_and_the_window_stay_within_the_same_bytes_and_the_full_history_does_not() -> None:
+    time = datetime(2026, 3, 5, 9, tzinfo=UTC)
+    fake = models(ScriptedModel())
+    for remembers, bounded in ((ours, True), (window, True), (full, False)):
+        async with remembers(fake, 1_500, [NOTES]) as memory:
+            for number in range(30):
+                later = time + timedelta(minutes=number)
+                await memory.add(Said(later, f"Question {number}? " + "word " * 20, "Yes. " * 10))
+                await memory.add(Noted(later, NOTES, f"Note {number}. " + "noted " * 10))
+            messages = await memory.messages("Now?", time.replace(day=6))
+            prompt = shown(messages)
+            assert (sum(size(text) for text in texts(messages[1:-1])) <= 1_500) is bounded
+            assert "Question 29?" in prompt
+            assert ("Question 0?" in prompt) is not bounded
+            assert prompt.splitlines()[-1] == "Current time: Friday 2026-03-06 09:00:00 +00:00"
+            assert isinstance(memory, Ours) == bool(memory.compactions)
+
+
+async def test_a_run_asks_only_what_has_no_answer_yet_and_survives_half_a_line(tmp_path: Path) -> None:
+    cases, path = list(conflicts(1)), tmp_path / "answers.jsonl"
+    model = ScriptedModel(script=replies(lambda messages: f"Is it {messages[-1].content}"))
+    first = await run(cases[:3], {"ours": ours}, models(model), 2_400, path, ideal_summaries=True)
+    with path.open("a") as file:
+        file.write('{"id": "half a li')
+    asked = len(model.requests)
+    again = await run(cases[:4], {"ours": ours}, models(model), 2_400, path, ideal_summaries=True)
+    assert again[:3] == first
+    assert len(model.requests) == asked + 1 == 4
+    assert len(Results(path).answers) == 4
+    await run(cases[:1], {"ours": ours}, models(model), 2_300, path, ideal_summaries=True)
+    assert len(model.requests) == 5
+
+
+def test_what_is_reported_counts_right_answers_and_what_prompts_show(tmp_path: Path) -> None:
+    answers = [
+        an_answer("The garage.", current=["garage"], stale=["attic"], prompt="garage attic"),
+        an_answer("The attic.", current=["garage"], stale=["attic"], prompt="attic"),
+        an_answer("No idea.", current=["garage"], stale=["attic"], prompt="nothing"),
+    ]
+    row = measured(answers)
+    assert [row[column]["share"] for column in ("right", "stale", "abstains")] == pytest.approx([1 / 3] * 3)
+    assert [row[c]["share"] for c in ("prompt has it", "prompt misleads")] == pytest.approx([1 / 3] * 2)
+    report("some", {("all", "ours"): answers}, tmp_path, setting={"model": "fake"})
+    assert json.loads((tmp_path / "some.json").read_text())["rows"][0]["right"]["n"] == 3
+    assert (tmp_path / "some.png").stat().st_size > 5_000
