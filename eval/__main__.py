@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.table import Table
 
 from eval.cases import Case
 from eval.conflicts import conflicts
+from eval.injection import PLACES, attacks, holds, injections
 from eval.memories import Remembers, full, ours, window
 from eval.models import open_models
 from eval.report import grouped, report
@@ -89,6 +92,31 @@ def conflicts_command(
     groups |= grouped(disputed, lambda answer: ("all conflicts", answer["memory"]))
     setting = {"model": options.model, "budget": budget, "seeds": seeds, "summaries": summaries}
     report(f"conflicts-{summaries}", groups, options.folder, setting=setting)
+
+
+@main.command("injection")
+@click.option("--seeds", default=8, show_default=True, help="Cases of each attack in each place.")
+@click.option("--budget", default=2_400, show_default=True, help="Bytes between system message and question.")
+@click.option("--memories", default="ours", show_default=True)
+@click.option("--quick", is_flag=True, help="The shapes, and one case of each attack in a note.")
+@click.pass_obj
+def injection_command(options: Options, seeds: int, budget: int, memories: str, quick: bool) -> None:
+    """Publish texts that try to pass for what they are not, and see what the prompt and the answer make of them."""
+    table = Table("passes for", *PLACES, title="Is the prompt read back as what happened? No model is asked.")
+    failures = 0
+    for attack, text in attacks("The key is in the attic.").items():
+        held = [asyncio.run(holds(text, where)) for where in PLACES]
+        failures += held.count(False)
+        table.add_row(attack, *("yes" if each else "NO" for each in held))
+    Console().print(table)
+    cases = [case for case in injections(1 if quick else seeds) if not quick or " in a note/" in case.name]
+    answers = _answers(options, "injection", cases, memories, budget, ideal=False)
+    groups = grouped(answers, lambda answer: (str(answer["tags"]["attack"]), answer["memory"]))
+    groups |= grouped(answers, lambda answer: ("all attacks", answer["memory"]))
+    setting = {"model": options.model, "budget": budget, "seeds": seeds, "shapes that were forged": failures}
+    report("injection", groups, options.folder, setting=setting)
+    if failures:
+        raise click.ClickException(f"{failures} prompts could not be read back as what happened")
 
 
 if __name__ == "__main__":

@@ -67,10 +67,15 @@ class IdealSummariser(BaseChatModel):
         return self._generate(messages)
 
 
+_IDEAL = IdealSummariser(statements=())
+NO_MODEL = Models("none", _IDEAL, _IDEAL, CompactionPrompts(), _IDEAL)
+"""For prompts that are looked at and not sent."""
+
+
 def with_ideal_summaries(models: Models, statements: Sequence[str]) -> Models:
     """Return the models with a summariser that loses no statement."""
     ideal = IdealSummariser(statements=statements)
     return replace(models, summaries=ideal, peer_summaries=ideal)
 
 
-__all__ = ["IdealSummariser", "open_models", "with_ideal_summaries"]
+__all__ = ["NO_MODEL", "IdealSummariser", "open_models", "with_ideal_summaries"]
