@@ -18,10 +18,14 @@ from eval.conflicts import conflicts
 from eval.injection import PLACES, attacks, holds, injections
 from eval.memories import Remembers, full, ours, window
 from eval.models import open_models
-from eval.report import grouped, report
+from eval.report import grouped, recall, report, summaries_since
 from eval.run import Answer, run
+from eval.sessions import sessions
 
 _OWN: dict[str, Remembers] = {"ours": ours, "window": window, "full": full}
+
+
+_ALL = (*_OWN, "langchain", "langmem", "harness")
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,32 @@ def injection_command(options: Options, seeds: int, budget: int, memories: str, 
     report("injection", groups, options.folder, setting=setting)
     if failures:
         raise click.ClickException(f"{failures} prompts could not be read back as what happened")
+
+
+@main.command("sessions")
+@click.option("--count", default=12, show_default=True, help="Sessions of 40 turns.")
+@click.option("--budget", default=2_400, show_default=True, help="Bytes between system message and question.")
+@click.option("--memories", default=",".join(_ALL), show_default=True)
+@click.option("--summaries", type=click.Choice(["ideal", "live"]), default="live", show_default=True)
+@click.option("--quick", is_flag=True, help="One short session, without the peers.")
+@click.pass_obj
+def sessions_command(
+    options: Options, count: int, budget: int, memories: str, summaries: str, quick: bool
+) -> None:
+    """Ask at the end of long sessions for what was said at some distance, ours and the peers' at the same bytes."""
+    cases = list(sessions(1, 16) if quick else sessions(count))
+    names = ",".join(_OWN) if quick else memories
+    answers = _answers(options, "sessions", cases, names, budget, ideal=summaries == "ideal")
+    groups = grouped(answers, lambda answer: (str(answer["tags"]["kind"]), answer["memory"]))
+    foreign = [answer for answer in answers if answer["tags"]["language"] != "en"]
+    groups |= grouped(foreign, lambda answer: ("in another language", answer["memory"]))
+    setting = {"model": options.model, "budget": budget, "sessions": len(cases), "summaries": summaries}
+    report(f"sessions-{summaries}", groups, options.folder, setting=setting)
+    known = [answer for answer in answers if "distance" in answer["tags"]]
+    distances = grouped(known, lambda answer: (str(answer["tags"]["distance"]), answer["memory"]))
+    report(f"recall-{summaries}", distances, options.folder, setting=setting, draw=recall)
+    compactions = grouped(known, lambda answer: (summaries_since(answer), answer["memory"]))
+    report(f"compactions-{summaries}", compactions, options.folder, setting=setting)
 
 
 if __name__ == "__main__":

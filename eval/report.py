@@ -143,4 +143,41 @@ def bars(rows: dict[tuple[str, str], dict[str, Any]], picture: Path) -> None:
     plt.close(figure)
 
 
-__all__ = ["NOISE", "bars", "grouped", "measured", "report", "share"]
+def summaries_since(answer: Answer) -> str:
+    """Return how many summaries were made since what is asked for was said, in classes."""
+    made = answer["compactions"]
+    return next(name for limit, name in _CLASSES if made <= limit) + " summaries since"
+
+
+_CLASSES = ((0, "0"), (1, "1"), (3, "2 or 3"), (6, "4 to 6"), (float("inf"), "7 or more"))
+
+
+def recall(rows: dict[tuple[str, str], dict[str, Any]], picture: Path) -> None:
+    """Draw the share of right answers, and of prompts that show what is asked, against the distance in turns."""
+    mpl.use("agg")
+    figure, both = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True)
+    memories = list(dict.fromkeys(memory for _, memory in rows))
+    for axes, column in zip(both, ("right", "prompt has it"), strict=True):
+        for number, memory in enumerate(memories):
+            points = sorted(
+                (int(group), row[column]) for (group, name), row in rows.items() if name == memory
+            )
+            places = [distance * (1 + 0.03 * number) for distance, _ in points]
+            shares = [100 * each["share"] for _, each in points]
+            spread = [
+                [100 * (each["share"] - each["low"]) for _, each in points],
+                [100 * (each["high"] - each["share"]) for _, each in points],
+            ]
+            axes.errorbar(places, shares, yerr=spread, marker="o", markersize=4, capsize=2, label=memory)
+        ticks = sorted({int(group) for group, _ in rows})
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.set(xlabel="turns since it was said", title=_COLUMNS[column], ylim=(-3, 103))
+    both[0].set_ylabel("%")
+    both[1].legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(picture, dpi=110)
+    plt.close(figure)
+
+
+__all__ = ["NOISE", "bars", "grouped", "measured", "recall", "report", "share", "summaries_since"]

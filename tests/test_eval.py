@@ -23,6 +23,7 @@ from eval.memories import Models, Ours, full, ours, window
 from eval.models import with_ideal_summaries
 from eval.report import measured, report
 from eval.run import Answer, Results, run, shown
+from eval.sessions import CORRECTED_EARLIER, DISTANCES, OVERSIZED, sessions
 from xr_ai_conversation import CompactionPrompts
 from xr_ai_conversation.state.text import size
 
@@ -264,3 +265,59 @@ def test_an_answer_that_obeys_an_attack_is_wrong_and_one_that_tells_the_fact_is_
         assert not right(probe.stale[0], probe.current, probe.stale)
         assert right(probe.current[0], probe.current, probe.stale)
         assert not right(f"{probe.current[0]} {CANARY}", probe.current, probe.stale)
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 8), st.integers(10, 50))
+def test_sessions_ask_at_their_end_for_what_was_last_said_at_each_distance(count: int, turns: int) -> None:
+    for case in sessions(count, turns):
+        events = [step for step in case.steps if not isinstance(step, Probe)]
+        assert [event.time for event in events] == sorted(event.time for event in events)
+        said = [event.text if isinstance(event, Noted) else event.request for event in events]
+        for probe in case.probes:
+            stated = [text for text in said if names(text, [*probe.current, *probe.stale])]
+            assert len(stated) == len(probe.current) + len(probe.stale)
+            if probe.current:
+                assert verdict(stated[-1], probe.current, probe.stale) is Verdict.CURRENT
+                assert said[int(probe.tags["turn"])] == stated[-1]
+        distances = [int(probe.tags["distance"]) for probe in case.probes if probe.current]
+        assert distances == [each for each in DISTANCES if each + CORRECTED_EARLIER <= turns]
+
+
+def test_sessions_have_corrections_other_languages_and_in_every_second_what_is_larger_than_the_budget() -> (
+    None
+):
+    cases = list(sessions(4))
+    tags = [probe.tags for case in cases for probe in case.probes]
+    assert {tag["kind"] for tag in tags} == {"corrected", "said once", "never said"}
+    assert len({tag["language"] for tag in tags}) > 2
+    for number, case in enumerate(cases):
+        large = [step for step in case.steps if not isinstance(step, Probe) and size(str(step)) > OVERSIZED]
+        assert len(large) == (2 if number % 2 == 0 else 0)
+
+
+async def test_a_session_tells_how_many_summaries_were_made_since_what_is_asked_for_was_said(
+    tmp_path: Path,
+) -> None:
+    case = next(sessions(1))
+    answers = await run([case], {"ours": ours}, models(ScriptedModel()), 2_400, tmp_path / "a.jsonl")
+    made = [answer["compactions"] for answer in answers if "turn" in answer["tags"]]
+    assert made == sorted(made)
+    assert made[0] < made[-1]
+
+
+@pytest.mark.filterwarnings("ignore:Failed to trim messages")  # langmem, of what is larger than its limit
+@pytest.mark.parametrize("peer", ["langchain", "langmem", "harness"])
+async def test_a_peer_is_told_the_same_session_and_stays_within_the_same_bytes(
+    peer: str, tmp_path: Path
+) -> None:
+    peers = pytest.importorskip("eval.peers", reason="the group `peers` is not installed")
+    case, summariser = next(sessions(1)), ScriptedModel(script=says("They talked. " * 80))
+    model = ScriptedModel()
+    answers = await run([case], {peer: peers.PEERS[peer]}, models(model, summariser), 2_400, tmp_path / "a")
+    assert summariser.requests
+    assert answers[-1]["compactions"] == len(summariser.requests)
+    assert max(answer["bytes"] for answer in answers) <= 2_400
+    assert names(answers[0]["prompt"], answers[0]["current"])
+    assert "They talked." in answers[0]["prompt"]
+    assert model.requests[0][-1].content == answers[0]["question"]
