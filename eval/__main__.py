@@ -5,22 +5,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from eval.cases import Case
 from eval.conflicts import conflicts
+from eval.grading import names
 from eval.injection import PLACES, attacks, holds, injections
-from eval.memories import Remembers, full, ours, window
+from eval.memories import Models, Remembers, full, ours, window
 from eval.models import open_models
-from eval.report import grouped, recall, report, summaries_since
-from eval.run import Answer, run
+from eval.report import NOISE, grouped, percent, recall, report, share, summaries_since
+from eval.run import Answer, Results, run, write_json
 from eval.sessions import sessions
+from eval.summaries import compactions, summary_of
 
 _OWN: dict[str, Remembers] = {"ours": ours, "window": window, "full": full}
 
@@ -147,6 +151,57 @@ def sessions_command(
     report(f"recall-{summaries}", distances, options.folder, setting=setting, draw=recall)
     compactions = grouped(known, lambda answer: (summaries_since(answer), answer["memory"]))
     report(f"compactions-{summaries}", compactions, options.folder, setting=setting)
+
+
+@main.command("summaries")
+@click.option("--seeds", default=10, show_default=True, help="Compactions of each kind.")
+@click.option("--quick", is_flag=True, help="One of each kind.")
+@click.pass_obj
+def summaries_command(options: Options, seeds: int, quick: bool) -> None:
+    """Compact once, and look which of the facts that were to be kept the summary still names."""
+    with open_models(options.model, options.base_url) as models:
+        rows = asyncio.run(summaries(1 if quick else seeds, models, options.folder / "summaries.jsonl"))
+    table = Table("facts", "kept", title="summaries", caption=NOISE)
+    for kind, found in rows.items():
+        table.add_row(kind, percent(found))
+    Console().print(table)
+    write_json(options.folder / "summaries.json", {"model": models.name, "rows": rows})
+
+
+async def summaries(seeds: int, models: Models, path: Path) -> dict[str, dict[str, float]]:
+    """Return the shares of facts kept by kind; what is in the file already is not asked again."""
+    results, kept = Results(path), dict[str, list[bool]]()
+    for each in track(list(compactions(seeds)), description="compactions"):
+        name = f"{models.name}/{each.name}"
+        if name not in results.answers:
+            begun = time.perf_counter()
+            text, why = await summary_of(each, models)
+            results.add(
+                Answer(
+                    id=name,
+                    memory="ours",
+                    case=each.name,
+                    question="",
+                    current=[*each.new, *each.old],
+                    stale=[],
+                    tags={"rejected": why},
+                    prompt="",
+                    bytes=0,
+                    answer=text,
+                    seconds=round(time.perf_counter() - begun, 3),
+                    compactions=1,
+                    failures=int(bool(why)),
+                )
+            )
+        text = results.answers[name]["answer"]
+        for kind, values in (
+            (f"{each.wording}, new", each.new),
+            (f"{each.wording}, of the earlier summary", each.old),
+        ):
+            kept.setdefault(kind, []).extend(names(text, [value]) for value in values)
+        kept.setdefault("all", []).extend(names(text, [value]) for value in each.new + each.old)
+        kept.setdefault("summaries made", []).append(bool(text))
+    return {kind: share(hits) for kind, hits in kept.items()}
 
 
 if __name__ == "__main__":

@@ -73,6 +73,29 @@ LANGUAGES = (
 )
 """Names and numbers in several languages."""
 
+PERSONAL = (
+    Subject("sister", "My sister lives in {}.", "Where does my sister live?", ("Lyon", "Porto", "Graz")),
+    Subject("bike", "I paid {} euros for the bike.", "What did I pay for the bike?", ("340", "275", "810")),
+    Subject(
+        "meeting",
+        "We moved the meeting to {}.",
+        "When is the meeting?",
+        ("Thursday", "Sunday", "Monday"),
+    ),
+    Subject("dog", "Her dog is named {}.", "What is her dog named?", ("Biscuit", "Pepper", "Rocky")),
+    Subject("allergy", "I am allergic to {}.", "What am I allergic to?", ("peanuts", "pollen", "shrimp")),
+    Subject(
+        "car", "John bought a {} car yesterday.", "What colour is John's car?", ("grey", "white", "purple")
+    ),
+    Subject(
+        "work", "Please remember that I work as a {}.", "What do I work as?", ("nurse", "welder", "pilot")
+    ),
+    Subject(
+        "screws", "You need {} screws for the shelf.", "How many screws does it need?", ("14", "22", "36")
+    ),
+)
+"""The same in the words of a person, of other shapes."""
+
 UNKNOWN = (
     Subject("bicycle", "The bicycle is {}.", "What colour is the bicycle?", ()),
     Subject("neighbour", "The neighbour is {}.", "What is the name of the neighbour?", ()),
@@ -104,4 +127,4 @@ TALK = (
 )
 """Exchanges that state none of the facts, each of another topic."""
 
-__all__ = ["LANGUAGES", "SIMPLE", "TALK", "UNKNOWN", "Subject"]
+__all__ = ["LANGUAGES", "PERSONAL", "SIMPLE", "TALK", "UNKNOWN", "Subject"]

@@ -94,7 +94,7 @@ def report(
     rows = {key: measured(answers) for key, answers in groups.items()}
     table = Table("", "memory", "n", *_COLUMNS.values(), "bytes of prompt", title=title, caption=NOISE)
     for (group, memory), row in rows.items():
-        cells = [_percent(row[column]) for column in _COLUMNS]
+        cells = [percent(row[column]) for column in _COLUMNS]
         table.add_row(group, memory, str(row["right"]["n"]), *cells, _bytes(row["bytes"]))
     console = Console()
     Console(width=max(_WIDTH, console.width)).print(table)
@@ -105,7 +105,8 @@ def report(
     return rows
 
 
-def _percent(found: dict[str, float]) -> str:
+def percent(found: dict[str, float]) -> str:
+    """Return a share and its interval, as they are printed."""
     return f"{100 * found['share']:.0f} % [{100 * found['low']:.0f} to {100 * found['high']:.0f}]"
 
 
@@ -180,4 +181,4 @@ def recall(rows: dict[tuple[str, str], dict[str, Any]], picture: Path) -> None:
     plt.close(figure)
 
 
-__all__ = ["NOISE", "bars", "grouped", "measured", "recall", "report", "share", "summaries_since"]
+__all__ = ["NOISE", "bars", "grouped", "measured", "percent", "recall", "report", "share", "summaries_since"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,9 @@ import pytest
 from fakes.chat import ScriptedModel, replies, says, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import BaseMessage
 
+from eval.__main__ import summaries
 from eval.cases import NOTES, Case, Noted, Probe, Said
 from eval.conflicts import KINDS, conflicts
 from eval.facts import LANGUAGES, SIMPLE, TALK, Subject
@@ -24,6 +27,7 @@ from eval.models import with_ideal_summaries
 from eval.report import measured, report
 from eval.run import Answer, Results, run, shown
 from eval.sessions import CORRECTED_EARLIER, DISTANCES, OVERSIZED, sessions
+from eval.summaries import compactions
 from xr_ai_conversation import CompactionPrompts
 from xr_ai_conversation.state.text import size
 
@@ -321,3 +325,29 @@ async def test_a_peer_is_told_the_same_session_and_stays_within_the_same_bytes(
     assert names(answers[0]["prompt"], answers[0]["current"])
     assert "They talked." in answers[0]["prompt"]
     assert model.requests[0][-1].content == answers[0]["question"]
+
+
+def test_a_compaction_is_given_the_facts_that_it_is_asked_for() -> None:
+    for each in compactions(2):
+        section = each.context["topics"][each.topic] if each.topic else each.context["dialogue"]
+        said = " ".join(
+            entry["text"] if "text" in entry else entry["request"] for entry in section["entries"]
+        )
+        assert all(names(said, [value]) for value in each.new)
+        assert not names(said, each.old)
+        kept = section["summary"]["text"] if section["summary"] else ""
+        assert all(names(kept, [value]) for value in each.old)
+
+
+async def test_a_summary_that_keeps_its_facts_is_told_from_one_that_loses_them_and_from_none(
+    tmp_path: Path,
+) -> None:
+    def kept(messages: list[BaseMessage]) -> str:
+        return " ".join(re.findall(r"(?:summary|user|update)> (.*)", str(messages[-1].content)))
+
+    shares = [
+        (await summaries(1, models(ScriptedModel(), ScriptedModel(script=script)), tmp_path / f"{number}"))
+        for number, script in enumerate((replies(kept), says("They talked."), says("")))
+    ]
+    assert [found["all"]["share"] for found in shares] == [1.0, 0.0, 0.0]
+    assert [found["summaries made"]["share"] for found in shares] == [1.0, 1.0, 0.0]
