@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from xr_ai_conversation.models.errors import ContextTooSmallError
 
-_SUMMARY_BEGUN = "Summary: The"
+_SUMMARY_BEGUN = "Facts: 1."
 # What the server takes for the end or the beginning of a message, also in the midst of one
 _CHAT_MARKER = re.compile(r"<\|(?=\w+\|>)")
 _NO_KEY = "none"  # given, so that no key of the user's is read; the server's own key replaces it
@@ -123,7 +123,8 @@ def _plain(content: Any) -> Any:
 class SummaryChat(LoopbackChat):
     """LoopbackChat whose replies are begun for it: a tiny model asked for a summary goes on with the dialogue.
 
-    The beginning sets it on its way.
+    The beginning sets it on its way: in a numbered list on one line it keeps what it was told, where a paragraph is
+    about the text and has none of it.
     """
 
     def _get_request_payload(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
