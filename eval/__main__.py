@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -17,11 +18,23 @@ from rich.table import Table
 
 from eval.cases import Case
 from eval.conflicts import conflicts
-from eval.grading import names
+from eval.dialogues import ADVERSARIAL, Expected, answer_stands, case_of, evidence_stands, read
+from eval.grading import abstains, f1, mean_interval, names
 from eval.injection import PLACES, attacks, holds, injections
 from eval.memories import Models, Remembers, full, ours, window
 from eval.models import open_models
-from eval.report import NOISE, grouped, percent, recall, report, share, summaries_since
+from eval.report import (
+    NOISE,
+    WIDTH,
+    draw_retention,
+    grouped,
+    percent,
+    recall,
+    report,
+    share,
+    spread,
+    summaries_since,
+)
 from eval.run import Answer, Results, run, write_json
 from eval.sessions import sessions
 from eval.summaries import compactions, summary_of
@@ -151,6 +164,78 @@ def sessions_command(
     report(f"recall-{summaries}", distances, options.folder, setting=setting, draw=recall)
     compactions = grouped(known, lambda answer: (summaries_since(answer), answer["memory"]))
     report(f"compactions-{summaries}", compactions, options.folder, setting=setting)
+
+
+@main.command("dialogues")
+@click.argument("path", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--conversations", default=1, show_default=True, help="How many of the file.")
+@click.option(
+    "--questions", default=60, show_default=True, help="Of each conversation, spread evenly; 0 is all."
+)
+@click.option("--budgets", default="2400,4800,8000", show_default=True, help="Bytes of prompt, one run each.")
+@click.option("--memories", default="ours,window", show_default=True)
+@click.option("--quick", is_flag=True, help="The first budget and 10 questions.")
+@click.pass_obj
+def dialogues_command(
+    options: Options,
+    path: Path,
+    conversations: int,
+    questions: int,
+    budgets: str,
+    memories: str,
+    quick: bool,
+) -> None:
+    """Replay real dialogues from PATH; see how much of the evidence stands in the prompt, and score the answers."""
+    found = [case_of(each, (10 if quick else questions) or None) for each in read(path)[:conversations]]
+    expected = {case.name: graded for case, graded in found}
+    table = Table(
+        "budget",
+        "memory",
+        "n",
+        "evidence, word for word",
+        "all words of the answer",
+        "F1 of the answer",
+        "says unknown where it was never said",
+        "bytes of prompt",
+        title="dialogues",
+        caption=NOISE,
+    )
+    rows = []
+    for budget in [int(each) for each in budgets.split(",")][: 1 if quick else None]:
+        answers = _answers(options, "dialogues", [case for case, _ in found], memories, budget, ideal=False)
+        for memory, given in grouped(answers, lambda answer: answer["memory"]).items():
+            row = {"budget": budget, "memory": memory, **retention(given, expected)}
+            rows.append(row)
+            table.add_row(
+                f"{budget:,}",
+                memory,
+                str(row["evidence"]["n"]),
+                percent(row["evidence"]),
+                percent(row["words"]),
+                spread(row["f1"], 2),
+                percent(row["abstains"]),
+                spread(row["bytes"], 0),
+            )
+    Console(width=max(WIDTH, Console().width)).print(table)
+    write_json(options.folder / "dialogues.json", {"model": options.model, "note": NOISE, "rows": rows})
+    draw_retention(rows, options.folder / "dialogues.png")
+
+
+def retention(answers: Sequence[Answer], expected: Mapping[str, Mapping[str, Expected]]) -> dict[str, Any]:
+    """Return how much of the evidence stands in the prompts, and how good the answers are."""
+    pairs = [(answer, expected[answer["case"]][str(answer["tags"]["question"])]) for answer in answers]
+    real = [(answer, each) for answer, each in pairs if each.category != ADVERSARIAL]
+    never = [answer for answer, each in pairs if each.category == ADVERSARIAL]
+    f1s = mean_interval([f1(answer["answer"], each.answer) for answer, each in real])
+    return {
+        "evidence": share(evidence_stands(answer["prompt"], each.evidence) for answer, each in real),
+        "words": share(answer_stands(answer["prompt"], each.answer) for answer, each in real),
+        "f1": dict(zip(("mean", "low", "high"), f1s, strict=True)),
+        "abstains": share(abstains(answer["answer"]) for answer in never),
+        "bytes": dict(
+            zip(("mean", "low", "high"), mean_interval([a["bytes"] for a in answers]), strict=True)
+        ),
+    }
 
 
 @main.command("summaries")

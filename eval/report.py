@@ -22,7 +22,7 @@ NOISE = (
     "less: questions of one session share its summary."
 )
 
-_WIDTH = 170
+WIDTH = 170
 """Columns of a table, where the terminal is no wider."""
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -95,9 +95,9 @@ def report(
     table = Table("", "memory", "n", *_COLUMNS.values(), "bytes of prompt", title=title, caption=NOISE)
     for (group, memory), row in rows.items():
         cells = [percent(row[column]) for column in _COLUMNS]
-        table.add_row(group, memory, str(row["right"]["n"]), *cells, _bytes(row["bytes"]))
+        table.add_row(group, memory, str(row["right"]["n"]), *cells, spread(row["bytes"]))
     console = Console()
-    Console(width=max(_WIDTH, console.width)).print(table)
+    Console(width=max(WIDTH, console.width)).print(table)
     folder.mkdir(parents=True, exist_ok=True)
     listed = [{"group": group, "memory": memory, **row} for (group, memory), row in rows.items()]
     write_json(folder / f"{title}.json", {"setting": setting, "note": NOISE, "rows": listed})
@@ -110,8 +110,9 @@ def percent(found: dict[str, float]) -> str:
     return f"{100 * found['share']:.0f} % [{100 * found['low']:.0f} to {100 * found['high']:.0f}]"
 
 
-def _bytes(found: dict[str, float]) -> str:
-    return f"{found['mean']:,.0f} ± {found['high'] - found['mean']:,.0f}"
+def spread(found: dict[str, float], digits: int = 0) -> str:
+    """Return a mean and its interval, as they are printed."""
+    return f"{found['mean']:,.{digits}f} ± {found['high'] - found['mean']:,.{digits}f}"
 
 
 def bars(rows: dict[tuple[str, str], dict[str, Any]], picture: Path) -> None:
@@ -181,4 +182,42 @@ def recall(rows: dict[tuple[str, str], dict[str, Any]], picture: Path) -> None:
     plt.close(figure)
 
 
-__all__ = ["NOISE", "bars", "grouped", "measured", "percent", "recall", "report", "share", "summaries_since"]
+def draw_retention(rows: Sequence[dict[str, Any]], picture: Path) -> None:
+    """Draw, of each memory, how often the evidence and the words of the answer stand in the prompt, by its budget."""
+    mpl.use("agg")
+    figure, both = plt.subplots(1, 2, figsize=(9, 4), sharey=True)
+    for axes, column, title in zip(
+        both, ("evidence", "words"), ("the evidence, word for word", "all words of the answer"), strict=True
+    ):
+        for memory in dict.fromkeys(row["memory"] for row in rows):
+            found = [row for row in rows if row["memory"] == memory]
+            shares = [100 * row[column]["share"] for row in found]
+            errors = [
+                [100 * (row[column]["share"] - row[column]["low"]) for row in found],
+                [100 * (row[column]["high"] - row[column]["share"]) for row in found],
+            ]
+            axes.errorbar(
+                [row["budget"] for row in found], shares, yerr=errors, marker="o", capsize=2, label=memory
+            )
+        axes.set(xlabel="bytes of prompt", title=f"the prompt has {title}", ylim=(-3, 103))
+    both[0].set_ylabel("% of the questions")
+    both[0].legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(picture, dpi=110)
+    plt.close(figure)
+
+
+__all__ = [
+    "NOISE",
+    "WIDTH",
+    "bars",
+    "draw_retention",
+    "grouped",
+    "measured",
+    "percent",
+    "recall",
+    "report",
+    "share",
+    "spread",
+    "summaries_since",
+]

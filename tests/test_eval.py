@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage
 
-from eval.__main__ import summaries
+from eval.__main__ import retention, summaries
 from eval.cases import NOTES, Case, Noted, Probe, Said
 from eval.conflicts import KINDS, conflicts
+from eval.dialogues import answer_stands, case_of, evidence_stands, read
 from eval.facts import LANGUAGES, SIMPLE, TALK, Subject
 from eval.grading import Verdict, abstains, f1, mean_interval, names, right, verdict, wilson
 from eval.injection import ATTACKS, CANARY, PLACES, Forged, attacks, holds, injections, read_back, shape
@@ -351,3 +352,63 @@ async def test_a_summary_that_keeps_its_facts_is_told_from_one_that_loses_them_a
     ]
     assert [found["all"]["share"] for found in shares] == [1.0, 0.0, 0.0]
     assert [found["summaries made"]["share"] for found in shares] == [1.0, 1.0, 0.0]
+
+
+DIALOGUE = {
+    "id": "made-up",
+    "speakers": ["Ann", "Ben"],
+    "sessions": [
+        {
+            "time": "1:56 pm on 8 May, 2023",
+            "turns": [
+                {"id": "D1:1", "speaker": "Ann", "text": "I bought a  red\nkite."},
+                {"id": "D1:2", "speaker": "Ben", "text": "Where will you fly it?"},
+                {"id": "D1:3", "speaker": "Ann", "text": "On the hill."},
+            ],
+        }
+    ],
+    "questions": [
+        {"question": "What did Ann buy?", "answer": "A red kite", "evidence": ["D1:1"], "category": 4},
+        {"question": "When?", "answer": 2023, "evidence": ["D1:1", "D1:3"], "category": 2},
+        {"question": "What did Ben buy?", "answer": "A red kite", "evidence": ["D1:1"], "category": 5},
+    ],
+}
+
+
+async def test_a_real_dialogue_is_replayed_in_exchanges_and_its_evidence_is_found_in_the_prompt(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "dialogues.json"
+    path.write_text(json.dumps([DIALOGUE]))
+    case, expected = case_of(read(path)[0], None)
+    said = [step for step in case.steps if isinstance(step, Said)]
+    assert [(each.request, each.response) for each in said] == [
+        ("Ann: I bought a  red\nkite.", "Ben: Where will you fly it?"),
+        ("Ann: On the hill.", "(no answer)"),
+    ]
+    assert said[0].time == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+    answers = await run(
+        [case], {"ours": ours}, models(ScriptedModel(script=says("A red kite."))), 4_000, tmp_path / "a"
+    )
+    found = retention(answers, {case.name: expected})
+    assert (found["evidence"]["share"], found["evidence"]["n"]) == (1.0, 2)
+    assert found["words"]["share"] == 1.0
+    assert found["f1"]["mean"] == pytest.approx(0.5)
+    assert (found["abstains"]["share"], found["abstains"]["n"]) == (0.0, 1)
+
+
+def test_evidence_that_was_left_out_or_reworded_does_not_stand_in_a_prompt() -> None:
+    assert evidence_stands("user> Ann: I bought a\nuser> red kite.", ("I bought a red kite.",))
+    assert not evidence_stands("user> Ann: I bought a kite.", ("I bought a red kite.",))
+    assert not evidence_stands("user> Ann: I bought a red kite.", ("I bought a red kite.", "On the hill."))
+    assert not evidence_stands("anything", ())
+    assert answer_stands("summary> The kite that Ann bought is red.", "A red kite")
+    assert not answer_stands("summary> Ann bought a kite.", "A red kite")
+    assert not answer_stands("anything", "")
+
+
+def test_only_some_questions_are_asked_when_a_number_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "dialogues.json"
+    path.write_text(json.dumps([DIALOGUE]))
+    case, expected = case_of(read(path)[0], 2)
+    assert [probe.name for probe in case.probes] == list(expected) == ["0", "1"]
