@@ -96,16 +96,17 @@ def draw(sizes: dict[str, list[int]], picture: Path) -> None:
     figure, axes = plt.subplots(figsize=(9, 4.5))
     for (name, values), color in zip(sizes.items(), ("tab:blue", "tab:orange", "tab:green"), strict=True):
         axes.step(range(1, TURNS + 1), values, where="post", label=name, color=color)
+    beside = axes.get_yaxis_transform()
     for budget, name in (
-        (8_000, "budget of the dialogue"),
-        (4_000, "budget of a topic, and where the dialogue compacts"),
+        (8_000, "budget of\nthe dialogue"),
+        (4_000, "budget of a topic;\nthe dialogue compacts"),
     ):
         axes.axhline(budget, linestyle=":", linewidth=1, color="gray")
-        axes.annotate(name, (1, budget + 80), fontsize=8, color="gray")
+        axes.text(1.01, budget, name, fontsize=8, color="gray", va="center", transform=beside)
     axes.set(
         xlabel="turn", ylabel="bytes in the prompt", ylim=(0, 8_600), title="What is remembered in 100 turns"
     )
-    axes.legend(loc=(0.86, 0.68))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncol=3)
     figure.tight_layout()
     figure.savefig(picture, dpi=110)
     show(f"drawn: {picture}")

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -139,17 +140,38 @@ def whole_graph(
 
     # The graph reads the state to choose an edge, even where there is but one. So an edit from outside, as whichever
     # node it may come, is refused before anything of it is stored.
-    choices: list[tuple[str, Callable[[Any], str], Mapping[str, str]]] = [
-        (START, lambda given: _ENTRANCES[wanted(given)][0], dict(_ENTRANCES.values())),
-        ("answer", lambda _: "answered", {"answered": "record"}),
-        ("record", after_change, {_DUE: "compact", _DONE: END}),
-        ("update", after_change, {_DUE: "compact", _DONE: END}),
-        ("compact", after_compaction, {_DUE: "compact", _DONE: END}),
-        ("clear", lambda _: "forgotten", {"forgotten": END}),
+    choices: list[tuple[str, Step[Any, str], Mapping[str, str]]] = [
+        (START, _Entrance(), dict(_ENTRANCES.values())),
+        ("answer", Step(lambda _: "answered"), {"answered": "record"}),
+        ("record", Step(after_change), {_DUE: "compact", _DONE: END}),
+        ("update", Step(after_change), {_DUE: "compact", _DONE: END}),
+        ("compact", Step(after_compaction), {_DUE: "compact", _DONE: END}),
+        ("clear", Step(lambda _: "forgotten"), {"forgotten": END}),
     ]
     for source, choice, ends in choices:
-        graph.add_conditional_edges(source, Step(choice), {label: end for label, end in ends.items()})
+        graph.add_conditional_edges(source, choice, {label: end for label, end in ends.items()})
     return graph
+
+
+class _Entrance(Step[Mapping[str, Any], str]):
+    """The choice of a run's first edge, and the refusal of a run of which nothing would last.
+
+    In a node of another graph that graph's saver is used, whatever this one was compiled with, and a namespace of that
+    one call, which no later call will find.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda given: _ENTRANCES[wanted(given)][0])
+
+    def invoke(self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> str:
+        namespace = (config or {}).get("configurable", {}).get("checkpoint_ns", "")
+        if ":" in namespace.rpartition("|")[0]:
+            raise ValueError(
+                "this graph was run inside a node of another graph as a part of that one call, so nothing of it would be "
+                'remembered: run it with a configuration of its own, {"configurable": {"thread_id": ...}}, and a saver of '
+                "its own, or compile it with checkpointer=True, which keeps it in the other graph's thread"
+            )
+        return super().invoke(input)
 
 
 def live_graph(name: NodeName, node: Any) -> LiveGraph:  # Any: as in `whole_graph`

@@ -143,13 +143,17 @@ class Compactor:
 
     def _failed(self, participant: Participant, topic: str | None, reason: str) -> None:
         participant.failures[topic] = participant.failures.get(topic, 0) + 1
+        fields = {
+            "participant_id": participant.id,
+            "section": _name(topic),
+            "reason": reason,
+            "failures": participant.failures[topic],
+        }
         _LOG.warning(
-            "participant %r: compaction of %s changed nothing (%s), %d times in a row; its entries are kept and "
-            "it is tried again after the next one",
-            participant.id,
-            _name(topic),
-            reason,
-            participant.failures[topic],
+            "participant %(participant_id)r: compaction of %(section)s changed nothing (%(reason)s), %(failures)d times "
+            "in a row; its entries are kept and it is tried again after the next one",
+            fields,
+            extra=fields,
         )
 
     def _warn(self, participant: Participant, topic: str | None, seen: SectionView) -> None:
@@ -157,14 +161,18 @@ class Compactor:
             participant.warned.discard(topic)
         elif topic not in participant.warned:
             participant.warned.add(topic)
+            fields = {
+                "participant_id": participant.id,
+                "section": _name(topic),
+                "budget_bytes": self._budgets.of_section(topic),
+                "left_out": seen.left_out,
+                "clipped": seen.clipped,
+            }
             _LOG.warning(
-                "participant %r: %s exceeds its budget of %d bytes while compaction is pending; the prompt leaves "
-                "out %d of its entries and cuts %d",
-                participant.id,
-                _name(topic),
-                self._budgets.of_section(topic),
-                seen.left_out,
-                seen.clipped,
+                "participant %(participant_id)r: %(section)s exceeds its budget of %(budget_bytes)d bytes while "
+                "compaction is pending; the prompt leaves out %(left_out)d of its entries and cuts %(clipped)d",
+                fields,
+                extra=fields,
             )
 
 

@@ -143,10 +143,11 @@ class BaseConversation:
         try:
             await self._context.record_answer(asked, "".join(said), seen, interrupted=True)
         except Exception as error:  # noqa: BLE001 - a store may raise anything
+            fields = {"participant_id": asked.participant_id, "error": type(error).__name__}
             _LOG.warning(
-                "participant %r: an interrupted answer was not recorded (%s)",
-                asked.participant_id,
-                type(error).__name__,
+                "participant %(participant_id)r: an interrupted answer was not recorded (%(error)s)",
+                fields,
+                extra=fields,
             )
 
     def _accepted(self, text: str) -> str:

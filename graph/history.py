@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 
 from xr_ai_conversation.nodes.answer import answer_messages
 from xr_ai_conversation.state.budgets import Budgets
-from xr_ai_conversation.state.changes import Change, changes, node_of
+from xr_ai_conversation.state.changes import Change, changes, differing, node_of
 from xr_ai_conversation.state.context import Basis, Exchange, ParticipantContext, empty, load
 from xr_ai_conversation.state.manifest import Manifest, manifest
 from xr_ai_conversation.state.operations import fold
@@ -51,7 +51,8 @@ class Commit:
     """When, by its writer's clock, in UTC."""
     node: str
     """Whose work it is: record, update, compact or clear; several of one run of the whole graph are joined by "+", and
-    "edit" is a change by hand. Empty if it is not known, since the checkpoint before it is no longer kept."""
+    "edit" is a change by hand. What was only added by hand is told as the work of a node. Empty if it is not known,
+    since the checkpoint before it is no longer kept."""
     bytes: Mapping[str | None, int]
     """What each configured section takes in a prompt after it, in UTF-8 bytes; None is the dialogue."""
     changes: tuple[Change, ...]
@@ -71,7 +72,9 @@ class Explanation:
     messages: tuple[BaseMessage, ...]
     """System, context and request."""
     response: str
-    """The answer, as it is stored."""
+    """The answer that was given, as it was recorded."""
+    edited: tuple[str, ...]
+    """Which fields of the exchange were changed by hand since, as `response` or `time`; all is told as it was before."""
     exact: bool
     """The context message is byte for byte the one that was sent. Otherwise budgets, topics or the version of this
     software were others then, or what was shown of a router's history was stored otherwise."""
@@ -105,7 +108,7 @@ def _answered(told: object) -> tuple[str, str] | None:
 
 
 def commits(checkpoints: Sequence[Kept], budgets: Budgets) -> list[Commit]:
-    """Return the changes that kept checkpoints tell, oldest first.
+    """Return the changes that led to the newest checkpoint, oldest first; a branch that a fork left is passed over.
 
     Args:
         checkpoints: Of one participant, oldest first.
@@ -113,7 +116,7 @@ def commits(checkpoints: Sequence[Kept], budgets: Budgets) -> list[Commit]:
     """
     contexts = _contexts(checkpoints)
     found: list[Commit] = []
-    for each in checkpoints:
+    for each in _branch(checkpoints):
         before = contexts.get(each.parent)
         changed = () if before is None else changes(before, each.context)
         if changed or before is None:
@@ -121,6 +124,15 @@ def commits(checkpoints: Sequence[Kept], budgets: Budgets) -> list[Commit]:
             sizes = prompt_view(each.context, budgets).sizes
             found.append(Commit(each.id, each.time, node, sizes, changed))
     return found
+
+
+def _branch(checkpoints: Sequence[Kept]) -> list[Kept]:
+    """Return the newest checkpoint and those before it, oldest first, without those that a fork left."""
+    by_id = {each.id: each for each in checkpoints}
+    found = [*checkpoints[-1:]]
+    while found and (before := by_id.get(found[-1].parent)):
+        found.append(before)
+    return found[::-1]
 
 
 def _contexts(checkpoints: Sequence[Kept]) -> dict[str, ParticipantContext]:
@@ -146,11 +158,18 @@ def explanation(
         ValueError: The number is not negative.
     """
     of = f"turn {turn!r} of participant {participant_id!r}"
-    exchange = _found(checkpoints, turn, of)
-    basis = _basis(checkpoints, exchange, of)
-    context = _contexts(checkpoints).get(basis["checkpoint"])
-    if context is None:
+    branch = _branch(checkpoints)
+    newest = _found(branch, turn, of)
+    recorded, exchange = _recorded(branch, newest["id"])
+    contexts = _contexts(checkpoints)
+    basis = exchange.get("basis") or _of_the_whole_graph(recorded, exchange)
+    if basis is None and recorded.parent in contexts:
+        raise HistoryError(
+            f"{of} was answered by another agent, or comes from a router's history: what was sent for it is not known"
+        )
+    if basis is None or basis["checkpoint"] not in contexts:
         raise HistoryError(f"{of} was answered from a checkpoint that is no longer kept; {_KEPT}")
+    context = contexts[basis["checkpoint"]]
     if window := basis.get("window"):
         context = _with_window(context, checkpoints, window)
     seen = prompt_view(context, budgets)
@@ -162,13 +181,14 @@ def explanation(
         checkpoint_id=basis["checkpoint"],
         messages=tuple(answer_messages(system, seen, exchange["request"], now)),
         response=exchange["response"],
+        edited=differing(exchange, newest),
         exact=made["digest"] == basis["digest"],
         manifest=made,
     )
 
 
 def _found(checkpoints: Sequence[Kept], turn: str | int, of: str) -> Exchange:
-    """Return the exchange that is meant."""
+    """Return the exchange that is meant, as it is in the newest checkpoint that has it."""
     if not isinstance(turn, str | int) or isinstance(turn, bool):
         raise TypeError(f"turn must be an id or a negative number, got {type(turn).__name__}")
     if isinstance(turn, int) and turn >= 0:
@@ -185,28 +205,33 @@ def _found(checkpoints: Sequence[Kept], turn: str | int, of: str) -> Exchange:
     else:
         meant = [one for one in newest_first.values() if turn in (one["id"], one.get("turn_id"))]
     if not meant:
-        raise HistoryError(f"{of} is in no checkpoint that is kept; {_KEPT}")
+        raise HistoryError(f"{of} is in no checkpoint that is kept of the newest branch; {_KEPT}")
     return meant[0]
 
 
-def _basis(checkpoints: Sequence[Kept], exchange: Exchange, of: str) -> Basis:
-    """Return what is stored of what an answer was made from; the whole graph stores it beside the context."""
-    if basis := exchange.get("basis"):
-        return basis
-    first = next(each for each in checkpoints if exchange in each.context["dialogue"]["entries"])
-    if first.answered and first.answered[0] == exchange["time"]:
-        # in a run of that graph nothing comes between its beginning and its record
-        return {"checkpoint": first.parent, "digest": first.answered[1]}
-    raise HistoryError(
-        f"{of} was answered by another agent, or comes from a router's history: what was sent for it is not known"
+def _recorded(checkpoints: Sequence[Kept], entry_id: str) -> tuple[Kept, Exchange]:
+    """Return the checkpoint that an exchange came with, or the oldest kept, and the exchange as it was there."""
+    return next(
+        (each, entry)
+        for each in checkpoints
+        for entry in each.context["dialogue"]["entries"]
+        if "request" in entry and entry["id"] == entry_id
     )
+
+
+def _of_the_whole_graph(recorded: Kept, exchange: Exchange) -> Basis | None:
+    """Return what an answer of the whole graph was made from, which is stored beside the context; None if it is none."""
+    if recorded.answered and recorded.answered[0] == exchange["time"]:
+        # in a run of that graph nothing comes between its beginning and its record
+        return {"checkpoint": recorded.parent, "digest": recorded.answered[1]}
+    return None
 
 
 def _with_window(context: ParticipantContext, checkpoints: Sequence[Kept], window: str) -> ParticipantContext:
     """Return a context with the exchanges of a history window, which other checkpoints have."""
     past = {
         entry["id"]: entry
-        for each in checkpoints
+        for each in reversed(checkpoints)  # what was edited since stands as it was recorded
         for entry in each.context["dialogue"]["entries"]
         if "request" in entry and entry["id"].startswith(window)
     }

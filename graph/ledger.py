@@ -312,10 +312,11 @@ class Ledger:
                 async with participant.lock:
                     await self._store.prune(participant_id, self._history)
             except Exception as error:  # noqa: BLE001 - what is left over goes with the next pruning
+                fields = {"participant_id": participant_id, "error": type(error).__name__}
                 _LOG.warning(
-                    "participant %r: old checkpoints were not pruned (%s)",
-                    participant_id,
-                    type(error).__name__,
+                    "participant %(participant_id)r: old checkpoints were not pruned (%(error)s)",
+                    fields,
+                    extra=fields,
                 )
 
     def seal(self) -> None:

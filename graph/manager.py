@@ -163,7 +163,7 @@ class BaseContextManager:
         """Return what a prompt shows of a participant's context, in prompt order.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
 
         Returns:
             Empty if nothing is known, and after `close`.
@@ -205,7 +205,7 @@ class BaseContextManager:
         """Return what each commit changed, oldest first, as far back as checkpoints are kept.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
 
         Returns:
             Empty if nothing is known, and after `close`.
@@ -230,7 +230,7 @@ class BaseContextManager:
         A turn id that is recorded with the same words already is the same exchange, and not added again.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
             request: What the participant said; may be empty.
             response: What was answered.
             turn_id: The id of the turn, where there is one.
@@ -260,7 +260,7 @@ class BaseContextManager:
         It has no identity: a router's history does not hold it.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
             request: What the participant said.
             response: As much of the answer as had been given out; may be empty.
             turn_id: As for `record_exchange`, which takes the same; here it tells nothing.
@@ -304,7 +304,7 @@ class BaseContextManager:
         """Take in what was published on a topic; it is durable when this returns. After `close` it is dropped.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
             topic: The name of a configured topic: an incremental one appends, a summary one replaces its state.
             text: What was published.
             timestamp: When; without a zone it is taken as of the clock's. None is now.
@@ -327,7 +327,7 @@ class BaseContextManager:
         two writers interleave does not match, and is recorded again.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
             exchanges: Completed exchanges, oldest first; those without a response are left out.
 
         Raises:
@@ -340,12 +340,13 @@ class BaseContextManager:
             await commit
 
     async def with_history(
-        self, participant_id: str, exchanges: Sequence[CompletedExchange]
+        self, participant_id: str, exchanges: Sequence[CompletedExchange], *, unordered: bool = False
     ) -> tuple[Snapshot, asyncio.Task[None] | None]:
         """Return a participant's context with a router's window in it, and the task that commits what is new of that.
 
         An answer need not wait for the commit; whoever records it awaits the task before. None if nothing is new.
-        Args and errors are those of `reconcile`.
+        Args and errors are those of `reconcile`; of an unordered history each exchange is new that was not recorded as
+        often as it is there.
         """
         ids = f"{new_id()}."
         window = [
@@ -354,6 +355,8 @@ class BaseContextManager:
             if (past := self._past(exchange, f"{ids}{number}"))
         ]
         operation: Reconcile = {"op": "reconcile", "window": window, "now": self._stamp(None)}
+        if unordered:
+            operation["unordered"] = True
         found = await self.read(participant_id)
         if self._closed or not window:
             return found, None
@@ -362,11 +365,12 @@ class BaseContextManager:
         if (known := fold(context, [operation])) == context:
             return replace(found, context=context), None
         if again := repeated(context, operation):
+            fields = {"participant_id": participant_id, "exchanges": again}
             _LOG.warning(
-                "participant %r: %d exchanges of a history window were recorded before and are recorded again; "
-                "let one router-driven writer record in a manager",
-                participant_id,
-                again,
+                "participant %(participant_id)r: %(exchanges)d exchanges of a history window were recorded before and are "
+                "recorded again; let one router-driven writer record in a manager",
+                fields,
+                extra=fields,
             )
         commit = self._commit(participant_id, "record", operation)
         task = self._participants.start(commit, "commit of a history window")
@@ -392,7 +396,7 @@ class BaseContextManager:
         its exchange as the start of a new context. Clearing twice is clearing once.
 
         Args:
-            participant_id: Any string of 1 to `LONGEST_ID` bytes.
+            participant_id: Any string of 1 to 512 bytes.
 
         Raises:
             ValueError: The id cannot be.
@@ -438,7 +442,7 @@ class BaseContextManager:
                 try:
                     forgotten += await self._ledger.forget_idle(participant, self._since())
                 except ContextSchemaError as error:
-                    _LOG.warning("not expired: %s", error)
+                    _LOG.warning("not expired: %s", error, extra={"participant_id": participant_id})
         return forgotten
 
     def _since(self) -> datetime | None:
@@ -449,7 +453,8 @@ class BaseContextManager:
         try:
             await self.expire()
         except Exception as error:  # noqa: BLE001 - who is left over goes the next time
-            _LOG.warning("idle participants were not expired (%s)", type(error).__name__)
+            fields = {"error": type(error).__name__}
+            _LOG.warning("idle participants were not expired (%(error)s)", fields, extra=fields)
 
     async def _commit(self, participant_id: str, node: NodeName, operation: Operation) -> None:
         with self._participants.using(participant_id) as participant:

@@ -4,6 +4,9 @@
 
 Instruments are those of the application's meter provider. Without `opentelemetry-api`, or without a provider, they do
 nothing. They carry sizes, times and topics, never participants.
+
+Answers are measured where a `Conversation` gives them, compactions where a `ContextManager` makes them. An agent's runs are no
+answers here, and of the whole graph nothing is measured: its nodes know of no meter.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class Compaction:
 
 
 class Metrics:
-    """The instruments of a context manager and of its conversations."""
+    """The instruments of a context manager, for its compactions, and of its conversations, for their answers."""
 
     def __init__(self) -> None:
         # Any: the meter's type is of an optional package

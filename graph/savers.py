@@ -90,8 +90,8 @@ async def open_saver(
             `sqlite:///path`. A file that is not there is made, with its folder, so that only its owner may read it.
         key: Encrypts what is stored, by AES; 16, 24 or 32 bytes. Participant ids, times and sizes are in clear. What
             was stored without a key can still be read. None does not encrypt.
-        connections: The most connections to PostgreSQL at once; as many again may be used to keep several processes
-            from each other.
+        connections: The most connections to PostgreSQL at once; a context manager uses up to 12 more, to keep several
+            processes from each other.
 
     Raises:
         StoreError: It cannot be opened: a folder, a permission, no database, a wrong address or password.

@@ -91,7 +91,12 @@ class _Answer:
         if not reply:
             raise EmptyAnswerError("the model returned an empty answer; nothing was recorded")
         if cut_off(self._finish):
-            _LOG.warning("an answer of %d characters was cut off by the model (%s)", len(reply), self._finish)
+            fields = {"characters": len(reply), "finish": self._finish}
+            _LOG.warning(
+                "an answer of %(characters)d characters was cut off by the model (%(finish)s)",
+                fields,
+                extra=fields,
+            )
         return {
             "request": self._request,
             "reply": reply,

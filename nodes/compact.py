@@ -98,7 +98,8 @@ class _Compaction:
             self._end(end.value)
 
     def failed(self, error: Exception) -> None:
-        _LOG.warning("a compaction request failed with %s", type(error).__name__)
+        fields = {"error": type(error).__name__}
+        _LOG.warning("a compaction request failed with %(error)s", fields, extra=fields)
         self.take(Reply("", finish="error"))
 
     def _ask(self, request: SummaryRequest) -> None:

@@ -34,7 +34,7 @@ class Step(Runnable[_In, _Out], Generic[_In, _Out]):
 
     async def ainvoke(self, input: _In, config: RunnableConfig | None = None, **kwargs: Any) -> _Out:
         """Run it in the event loop."""
-        return self._run(input) if self._arun is None else await self._arun(input)
+        return self.invoke(input, config) if self._arun is None else await self._arun(input)
 
 
 __all__ = ["Step"]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
@@ -100,6 +101,25 @@ def unknown_from(known: str, window: Sequence[str]) -> int:
     return 0
 
 
+def missing(known: str, window: Sequence[str]) -> list[int]:
+    """Return which exchanges of a history were not recorded as often as they are in it, by their words alone.
+
+    Their order does not count, nor what was recorded between them: a history of messages has one answer of a turn in
+    which several agents answered.
+
+    Args:
+        known: Packed identities.
+        window: Identities of the exchanges of the history.
+    """
+    left = Counter(known[start : start + _WORDS] for start in range(0, len(known), LENGTH))
+    found: list[int] = []
+    for number, name in enumerate(window):
+        left[words(name)] -= 1
+        if left[words(name)] < 0:
+            found.append(number)
+    return found
+
+
 def _matches(known: str, start: int, window: Sequence[str]) -> bool:
     return all(
         same(known[(start + offset) * LENGTH : (start + offset + 1) * LENGTH], one)
@@ -114,4 +134,14 @@ def _find(known: str, part: str) -> Iterator[int]:
         position = known.find(part, position + 1)
 
 
-__all__ = ["LENGTH", "has_turn", "identity", "recorded", "same", "unknown_from", "unpacked", "words"]
+__all__ = [
+    "LENGTH",
+    "has_turn",
+    "identity",
+    "missing",
+    "recorded",
+    "same",
+    "unknown_from",
+    "unpacked",
+    "words",
+]

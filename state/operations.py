@@ -30,6 +30,7 @@ from xr_ai_conversation.state.identity import (
     LENGTH,
     has_turn,
     identity,
+    missing,
     recorded,
     unknown_from,
     unpacked,
@@ -73,6 +74,8 @@ class Reconcile(TypedDict):
     """Oldest first."""
     now: str
     """Stands for the time of an exchange where neither it nor a neighbour has one."""
+    unordered: NotRequired[bool]
+    """It is a history of messages, of which that is new which `identity.missing` tells."""
 
 
 class Append(TypedDict):
@@ -290,33 +293,41 @@ def _unrecorded(context: ParticipantContext, operation: Record) -> Record:
 
 def _additions(context: ParticipantContext, operation: Reconcile) -> Record:
     """Return what a history window adds, each with the time that it is recorded at."""
-    window = operation["window"]
-    first = unknown_from(context["identities"], [past["identity"] for past in window])
+    window, new = operation["window"], _new(context, operation)
+    first = new[0] if new else len(window)
     before = next((past["time"] for past in reversed(window[:first]) if "time" in past), None)
     after = next((past["time"] for past in window[first:] if "time" in past), None)
     newest = _newest(context["dialogue"])
     # Without a known neighbour what follows in the window tells the time, lest its order be turned round.
     time = (before or newest or after if first else after or newest) or operation["now"]
     exchanges: list[Exchange] = []
-    for past in window[first:]:
+    for past in (window[number] for number in new):
         time = past.get("time", time)
         words = Exchange(id=past["id"], time=time, request=past["request"], response=past["response"])
         exchanges.append(with_turn(words, past.get("turn_id")))
     return {
         "op": "record",
         "exchanges": exchanges,
-        "identities": [past["identity"] for past in window[first:]],
+        "identities": [window[number]["identity"] for number in new],
     }
+
+
+def _new(context: ParticipantContext, operation: Reconcile) -> Sequence[int]:
+    window = [past["identity"] for past in operation["window"]]
+    if operation.get("unordered"):
+        return missing(context["identities"], window)
+    return range(unknown_from(context["identities"], window), len(window))
 
 
 def repeated(context: ParticipantContext, operation: Reconcile) -> int:
     """Return how many exchanges that a history window adds are of those that were recorded before.
 
     More than one tells of two writers, whose exchanges interleave in the window. One alone may have been said again,
-    and counts as none.
+    and counts as none, as all do in a history of messages.
     """
-    window = [past["identity"] for past in operation["window"]]
-    added = window[unknown_from(context["identities"], window) :]
+    if operation.get("unordered"):
+        return 0
+    added = [operation["window"][number]["identity"] for number in _new(context, operation)]
     known = unpacked(context["identities"])
     all_words = {words(name) for name in known}
     words_without_turn = {words(name) for name in known if not has_turn(name)}

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import json
 import os
 import socket
 import subprocess
@@ -20,6 +22,15 @@ import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
+CLONE = Path(__file__).parents[1]
+STUDIO = [
+    pytest.mark.studio,
+    pytest.mark.skipif(
+        importlib.util.find_spec("langgraph_api") is None,
+        reason="the server is not installed: uv sync --group studio",
+    ),
+]
+"""The marks of what needs the server of LangGraph Studio."""
 READY_S, SOON_S = 60, 20
 NOT_OURS = ("AEGRA_", "LANG", "OPENAI_", "OTEL_", "REDIS_", "CONVERSATION_", "POSTGRES_")
 
@@ -85,6 +96,25 @@ def serving(
             process.wait()
 
 
+@contextmanager
+def serving_studio(folder: Path, **settings: str) -> Iterator[Served]:
+    """Run `langgraph dev`, as the README says, on the graphs that langgraph.json names, until it is ready.
+
+    Args:
+        folder: Where it runs, and keeps what was said.
+        settings: Of its environment; without OPENAI_MODEL it runs on the embedded model.
+    """
+    config = json.loads((CLONE / "langgraph.json").read_text())
+    config["dependencies"] = [str(CLONE)]
+    config["graphs"] = {name: str(CLONE / path) for name, path in config["graphs"].items()}
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    command = ("langgraph_cli", "dev", "--no-browser", "--no-reload")
+    environ = environment(LANGGRAPH_CLI_NO_ANALYTICS="1", **settings)
+    with serving(command, environ, folder, health="/ok") as found:
+        found.ready()
+        yield found
+
+
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Return when something holds."""
     async with asyncio.timeout(SOON_S):
@@ -94,4 +124,4 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.02)
 
 
-__all__ = ["READY_S", "SOON_S", "Served", "environment", "serving", "until"]
+__all__ = ["READY_S", "SOON_S", "STUDIO", "Served", "environment", "serving", "serving_studio", "until"]

@@ -24,12 +24,13 @@ from pathlib import Path
 import pytest
 from fakes.chat import Piece, Script, ScriptedModel, replies, says, texts
 from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
-from xr_ai_conversation import ContextManager, open_saver
+from xr_ai_conversation import ContextManager, build_graph, open_saver
 from xr_ai_conversation.cli import main, piped, terminal
 from xr_ai_conversation.cli.database import Place, look_up
 from xr_ai_conversation.cli.pictures import remembered, show_messages
@@ -344,6 +345,26 @@ def test_explain_says_when_what_it_prints_is_not_what_was_sent(run: Command) -> 
     assert "of 700 bytes, 1 shown, 1 of them cut" in result.out
 
 
+async def edited(database: Path, **fields: str) -> None:
+    """Change the last exchange of the participant `me` by hand."""
+    async with open_saver(database) as saver:
+        graph = build_graph(ScriptedModel()).compile(checkpointer=saver)
+        thread: RunnableConfig = {"configurable": {"thread_id": "me"}}
+        context = (await graph.aget_state(thread)).values["context"]
+        context["dialogue"]["entries"][-1].update(fields)
+        await graph.aupdate_state(thread, {"context": context}, as_node="record")
+
+
+def test_explain_says_that_an_answer_was_edited_and_prints_what_was_given(run: Command) -> None:
+    run.chat("hi\n")
+    before = run("explain").out
+    asyncio.run(edited(run.database, request="Another?", response="Another."))
+    result = run("explain")
+    assert (result.code, result.err) == (0, "")
+    told = "edited since (request, response); this is how it was before\n"
+    assert told in result.out and result.out.replace(told, "") == before
+
+
 def test_explain_of_what_is_not_kept_is_one_sentence_and_code_1(run: Command) -> None:
     run.chat("hi\n")
     for arguments in (("--turn", "t7"), ("--turn", "-2"), ("--participant", "bob")):
@@ -365,6 +386,25 @@ def test_history_prints_a_line_for_each_commit(run: Command) -> None:
     assert re.fullmatch(rf"{time} +record +\d+ +0  \+1 exchange \([\w-]+\)", lines[0])
     assert re.fullmatch(rf"{time} +compact +\d+ +0  dialogue: 1 exchange into a summary of 1", lines[2])
     assert re.fullmatch(rf"{time} +update +\d+ +\d+  \+1 update \([\w-]+\) on place", lines[-1])
+
+
+def test_history_says_what_was_edited(run: Command) -> None:
+    run.chat("hi\n")
+    (entry,) = run.stored()["dialogue"]["entries"]
+    asyncio.run(edited(run.database, request="hi again", response="No."))
+    line = run("history").out.splitlines()[-1]
+    assert re.search(r" edit +\d+  dialogue: ", line)
+    assert line.endswith(f"dialogue: edited {entry['id']} (request, response; 14 to 11 bytes)")
+
+
+def test_history_marks_edits_and_compactions_in_its_picture(run: Command, tmp_path: Path) -> None:
+    asyncio.run(compacted(Settings("me", Place(run.database), (), 700, 4_000)))
+    picture = tmp_path / "history.svg"
+    run("history", "--plot", str(picture))
+    assert "dialogue compacted" in picture.read_text() and "dialogue edited" not in picture.read_text()
+    asyncio.run(edited(run.database, response="No."))
+    run("history", "--plot", str(picture))
+    assert "dialogue compacted" in picture.read_text() and "dialogue edited" in picture.read_text()
 
 
 def test_history_draws_a_picture(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

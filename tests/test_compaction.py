@@ -317,7 +317,13 @@ async def test_there_is_at_most_one_call_for_each_new_entry_and_failures_are_cou
         await talk(context, number)
         await context.settled()
     assert len(model.requests) == 5
-    assert "5 times in a row" in caplog.text
+    assert (
+        "participant 'p': compaction of the dialogue changed nothing (empty), 5 times in a row" in caplog.text
+    )
+    fields = {
+        name: vars(caplog.records[-1])[name] for name in ("participant_id", "section", "reason", "failures")
+    }
+    assert fields == {"participant_id": "p", "section": "the dialogue", "reason": "empty", "failures": 5}
 
 
 async def test_an_entry_that_arrives_while_a_request_fails_counts_as_the_next(clock: Clock) -> None:
@@ -444,7 +450,7 @@ async def test_no_log_carries_what_somebody_said(clock: Clock, caplog: pytest.Lo
     await context.settled()
     ours = [record for record in caplog.records if record.name.startswith("xr_ai_conversation")]
     assert ours
-    assert not any("SECRET" in record.getMessage() for record in ours)
+    assert not any("SECRET" in record.getMessage() + str(vars(record)) for record in ours)
 
 
 async def test_what_is_compacted_is_set_off_as_data_with_the_task_after_it(clock: Clock) -> None:

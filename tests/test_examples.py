@@ -14,7 +14,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,92 @@ import pytest
 from fakes.chat import Piece, ScriptedModel, says, texts
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableLambda
+from served import STUDIO, serving_studio
 
 from xr_ai_conversation import CompactionPrompts
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-EXAMPLE = EXAMPLES / "lab_assistant.py"
+EXAMPLE, SERVED = EXAMPLES / "lab_assistant.py", "studio_client.py"
+SHORT = sorted(path.name for path in EXAMPLES.glob("*.py") if path != EXAMPLE)
+SHOWN = {
+    "agent_memory.py": """\
+ann: Where is the spare key?
+agent: ...drawer seven...
+[2 blocks of context]
+ann: What is the capital of France?
+agent: ...
+ann: Where was the spare key?
+agent: ...drawer seven...
+[4 blocks of context]
+""",
+    "chain.py": """\
+...drawer seven...
+['...drawer seven...', '...drawer two...']
+...kitchen... [answer] [record]
+""",
+    "parent_graph.py": """\
+monday, ann: ...Biscuit...
+[2 messages are remembered of ann]
+tuesday, bob: ...Max...
+[2 messages are remembered of bob]
+friday, ann: ...Biscuit...
+[4 messages are remembered of ann]
+""",
+    "restart.py": """\
+ann: Where is the spare key?
+agent: ...drawer seven...
+[restart]
+ann: Where is the screwdriver?
+agent: ...kitchen...
+[update: the context has ... bytes]
+[record: the context has ... bytes]
+[update: the context has ... bytes]
+[record: the context has ... bytes]
+[turn-1 was answered from this, exact: True]
+Recorded context. ...
+<BLANKLINE>
+Update on "notes" at ...:
+update> The spare key is in drawer seven.
+<BLANKLINE>
+Current time: ...
+""",
+    "studio_client.py": """\
+Where is the spare key? ...drawer seven... [answer] [record]
+[..., next: none]
+[..., next: record]
+[..., next: answer]
+[..., next: __start__]
+[..., next: none]
+[..., next: update]
+[..., next: __start__]
+Where is the spare key? ...drawer two... [answer] [record]
+""",
+    "thread.py": """\
+camera The spare key is in drawer seven.  [update]
+camera The spare key is on the table.  [update]
+Where is the spare key? ...table... [answer, record]
+[0 runs ago it had seen: The spare key is on the table.]
+[1 runs ago it had seen: The spare key is on the table.]
+[2 runs ago it had seen: The spare key is in drawer seven.]
+Where is the spare key? ...drawer seven... [answer, record]
+notes The lamp in the hall is broken.  [update]
+notes The glass comes on Friday.  [update]
+notes Pump two leaks.  [update, compact]
+""",
+    "xr_destination.py": """\
+...Paris... [world]
+...drawer seven... [lab]
+State of "lab.seen" at ...:
+state> The spare key is in drawer seven.
+Exchange at ...:
+user> What is the capital of France?
+assistant> ...Paris...
+Exchange at ...:
+user> Where is the spare key?
+assistant> ...drawer seven...
+""",
+}
+"""What each short example prints, but for the model's words and the times."""
 KEY, STORY = "The key is in drawer seven.", "Tell me a long story about a laboratory."
 
 
@@ -118,23 +200,14 @@ def test_the_words_of_a_query_decide_whether_it_can_be_a_note(lab: Any, text: st
 
 @pytest.mark.model
 def test_the_scene_runs_on_the_embedded_model_where_nobody_types(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLE],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={"PATH": os.defpath, "HOME": str(tmp_path), "PYTHONIOENCODING": "utf-8"},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    check(done.stdout)
-    assert "H2O" in after(done.stdout, "What is the chemical formula of water?")
-    assert "drawer seven" in after(done.stdout, "Where is the spare key?")
-    assert re.search("screwdriver|bottle", after(done.stdout, "What does the camera see?"))
-    again = done.stdout.split("[interrupted]")[1].split("[ann left")[0]
+    shown = run(EXAMPLE, tmp_path)
+    check(shown)
+    assert "H2O" in after(shown, "What is the chemical formula of water?")
+    assert "drawer seven" in after(shown, "Where is the spare key?")
+    assert re.search("screwdriver|bottle", after(shown, "What does the camera see?"))
+    again = shown.split("[interrupted]")[1].split("[ann left")[0]
     assert "The spare key is in drawer seven" in again
-    assert "drawer" not in after(done.stdout, "Where is the spare key?", visit=2)
+    assert "drawer" not in after(shown, "Where is the spare key?", visit=2)
 
 
 @pytest.mark.model
@@ -160,19 +233,44 @@ def test_a_person_interrupts_and_leaves_by_keys() -> None:
     assert len(re.findall(r"conversation → ann: .*\s*\[interrupted\]", shown)) == 2
 
 
-@pytest.mark.model
-def test_the_agent_remembers_over_a_restart() -> None:
+@pytest.fixture
+def arguments(name: str, tmp_path: Path) -> Iterator[list[str]]:
+    """What an example is started with: the address of a server if it needs one."""
+    if name != SERVED:
+        yield []
+        return
+    with serving_studio(tmp_path) as server:
+        yield [server.url]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=STUDIO if name == SERVED else pytest.mark.model) for name in SHORT]
+)
+def test_an_example_runs_on_the_embedded_model_and_shows_what_it_is_for(
+    name: str, arguments: list[str], tmp_path: Path
+) -> None:
+    shown = run(EXAMPLES / name, tmp_path, *arguments)
+    assert OutputChecker().check_output(SHOWN[name], shown, ELLIPSIS), shown
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_an_example_is_short(name: str) -> None:
+    assert len((EXAMPLES / name).read_text().splitlines()) < 60
+
+
+def run(example: Path, home: Path, *arguments: str) -> str:
+    """Return what an example prints that is started where nothing is set, and nobody types."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / "agent_memory.py"],
+        [sys.executable, "-W", "error", example, *arguments],
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
+        env={"PATH": os.defpath, "HOME": str(home), "PYTHONIOENCODING": "utf-8"},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    first, second = done.stdout.split("[2 blocks of context]\n")
-    assert "drawer seven" in first.split("agent: ")[1]
-    assert "drawer seven" in second.split("agent: ")[2]
+    return done.stdout
 
 
 def check(shown: str) -> None:

@@ -5,20 +5,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from conftest import OpenSaver
 from fakes.chat import Piece, ScriptedModel, replies, says, texts
 from fakes.clock import Clock
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from test_xr_conversation import ASKED_US, Speaker, Stage, gone, turn
 
-from xr_ai_conversation import ContextManager, Conversation, HistoryError, build_graph
+from xr_ai_conversation import Change, ContextManager, Conversation, HistoryError, build_graph
 from xr_ai_conversation.xr import AgentExchange
+
+THREAD: RunnableConfig = {"configurable": {"thread_id": "p"}}
+
+EARLIER = "2026-03-02T13:00:00.000000+01:00"
 
 
 class Talker:
@@ -50,6 +55,14 @@ def manager(clock: Clock, saver: Any = None, **options: Any) -> ContextManager:
 async def answer(talk: Conversation, text: str, turn_id: str | None = None) -> None:
     async for _ in talk.stream("p", text, turn_id=turn_id):
         pass
+
+
+async def edit(saver: Any, change: Callable[[Any], object]) -> None:
+    """Change the newest context by hand, as it is done in Studio; Any: what is JSON there."""
+    compiled = build_graph(ScriptedModel()).compile(checkpointer=saver)
+    context = (await compiled.aget_state(THREAD)).values["context"]
+    change(context)
+    await compiled.aupdate_state(THREAD, {"context": context}, as_node="record")
 
 
 async def explains_all(talk: Conversation, model: ScriptedModel) -> None:
@@ -125,7 +138,8 @@ async def test_an_answer_is_explained_with_the_history_that_it_saw_before_that_w
         AgentExchange("none", None),
         AgentExchange("three", "3", turn_id="earlier"),
     ]
-    async with Stage(speaker.model, clock) as stage:
+    saver = InMemorySaver()
+    async with Stage(speaker.model, clock, saver=saver) as stage:
         await stage.context.record_exchange("p", "before", "0")
         answering = stage.answer(turn("t", exchanges=window))
         await speaker.waiting.wait()
@@ -136,6 +150,8 @@ async def test_an_answer_is_explained_with_the_history_that_it_saw_before_that_w
         await explains_all(stage.talk, speaker.model)
         with pytest.raises(HistoryError, match=r"turn 'earlier' .* another agent, or comes from a router's"):
             await stage.talk.explain("p", "earlier")
+        await edit(saver, lambda found: found["dialogue"]["entries"][0].update(response="Another."))
+        await explains_all(stage.talk, speaker.model)
 
 
 async def test_an_interrupted_answer_is_explained_too(clock: Clock) -> None:
@@ -221,6 +237,62 @@ async def test_what_another_agent_answered_is_not_explained(clock: Clock) -> Non
             await Conversation(ScriptedModel(), context=context).explain("p", "t")
 
 
+@pytest.mark.parametrize("given_by", ["the whole graph", "a conversation"])
+@pytest.mark.parametrize(
+    "edited",
+    [
+        {"response": "Another."},
+        {"request": "Another?"},
+        {"time": "2026-03-02T15:00:00.000000+01:00"},
+        {"interrupted": True},
+        {"turn_id": "other"},
+        {"time": "2026-03-02T15:00:00.000000+01:00", "request": "Another?", "response": "Another."},
+    ],
+    ids=lambda edited: "+".join(edited),
+)
+async def test_an_answer_that_was_edited_since_is_explained_as_it_was_given(
+    given_by: str, edited: dict[str, Any], clock: Clock
+) -> None:
+    saver, model = InMemorySaver(), ScriptedModel(script=says("As it was."))
+    compiled = build_graph(model, clock=clock, incremental_context_topics=["notes"]).compile(
+        checkpointer=saver
+    )
+    async with manager(clock, saver) as context:
+        talk = Conversation(model, context=context)
+        await context.update("p", "notes", "n")
+        for request in ("first", "second"):
+            if given_by == "a conversation":
+                await answer(talk, request)
+            else:
+                await compiled.ainvoke({"request": request}, THREAD)
+            clock.move(minutes=1)
+        told = await talk.explain("p")
+        assert (texts(told.messages)[1:], told.exact, told.edited) == (texts(model.requests[1])[1:], True, ())
+        await edit(saver, lambda found: found["dialogue"]["entries"][-1].update(edited))
+        assert (await talk.explain("p")) == replace(told, edited=tuple(edited))
+        await answer(talk, "third")
+        await edit(saver, lambda found: found["dialogue"]["entries"].pop(1))
+        assert await talk.explain("p", told.entry_id) == replace(told, edited=tuple(edited))
+
+
+async def test_what_the_whole_graph_answered_before_what_is_kept_is_not_called_anothers(
+    clock: Clock,
+) -> None:
+    saver = InMemorySaver()
+    compiled = build_graph(ScriptedModel(), clock=clock).compile(checkpointer=saver)
+    for request in ("first", "second"):
+        await compiled.ainvoke({"request": request}, THREAD)
+        clock.move(minutes=1)
+    async with manager(clock, saver, history=1) as context:
+        await context.record_exchange("p", "q", "a")
+        await context.close()
+    async with manager(clock, saver) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        for turn in (-2, -3):
+            with pytest.raises(HistoryError, match="is no longer kept"):
+                await talk.explain("p", turn)
+
+
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 async def test_turns_of_the_whole_graph_are_explained(durability: Any, clock: Clock) -> None:
     model = ScriptedModel(
@@ -229,10 +301,9 @@ async def test_turns_of_the_whole_graph_are_explained(durability: Any, clock: Cl
     graph = build_graph(model, clock=clock, incremental_context_topics=["notes"])
     saver = InMemorySaver()
     compiled = graph.compile(checkpointer=saver)
-    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
     for number in range(9):
-        await compiled.ainvoke({"topic": "notes", "text": f"n{number}"}, thread, durability=durability)
-        await compiled.ainvoke({"request": f"q{number}"}, thread, durability=durability)
+        await compiled.ainvoke({"topic": "notes", "text": f"n{number}"}, THREAD, durability=durability)
+        await compiled.ainvoke({"request": f"q{number}"}, THREAD, durability=durability)
         clock.move(minutes=1)
     sent = [request for request in model.requests if len(request) == 3]
     async with manager(clock, saver) as context:
@@ -247,17 +318,16 @@ async def test_turns_of_the_whole_graph_are_explained(durability: Any, clock: Cl
 async def test_the_state_of_the_whole_graph_shows_what_its_last_answer_was_made_from(clock: Clock) -> None:
     graph = build_graph(ScriptedModel(), clock=clock, incremental_context_topics=["notes"])
     compiled = graph.compile(checkpointer=InMemorySaver())
-    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
-    await compiled.ainvoke({"topic": "notes", "text": "n"}, thread)
-    await compiled.ainvoke({"request": "q"}, thread)
-    values = (await compiled.aget_state(thread)).values
+    await compiled.ainvoke({"topic": "notes", "text": "n"}, THREAD)
+    await compiled.ainvoke({"request": "q"}, THREAD)
+    values = (await compiled.aget_state(THREAD)).values
     (note,) = values["context"]["topics"]["notes"]["entries"]
     assert [found["shown"] for found in values["manifest"]["sections"]] == [[], [note["id"]]]
-    await compiled.ainvoke({"request": "again"}, thread)
-    again = (await compiled.aget_state(thread)).values["manifest"]
+    await compiled.ainvoke({"request": "again"}, THREAD)
+    again = (await compiled.aget_state(THREAD)).values["manifest"]
     assert [len(found["shown"]) for found in again["sections"]] == [1, 1]
-    await compiled.ainvoke({"forget": True}, thread)
-    assert (await compiled.aget_state(thread)).values["manifest"] is None
+    await compiled.ainvoke({"forget": True}, THREAD)
+    assert (await compiled.aget_state(THREAD)).values["manifest"] is None
 
 
 # history
@@ -303,32 +373,171 @@ async def test_the_history_of_nobody_is_empty_and_makes_nothing(
             assert participant not in saver.storage
 
 
+@pytest.mark.parametrize(
+    ("change", "topic", "fields", "grown"),
+    [
+        (lambda found: found["dialogue"]["entries"][0].update(response="SECRET"), None, ["response"], -394),
+        (lambda found: found["dialogue"]["entries"][0].update(request="Hm?"), None, ["request"], -1),
+        (lambda found: found["dialogue"]["entries"][0].update(time=EARLIER), None, ["time"], 0),
+        (lambda found: found["dialogue"]["entries"][0].update(interrupted=True), None, ["interrupted"], 0),
+        (lambda found: found["topics"]["notes"]["entries"][0].update(text="é"), "notes", ["text"], 1),
+        (lambda found: found["topics"]["notes"]["entries"][0].update(time=EARLIER), "notes", ["time"], 0),
+        (
+            lambda found: found["states"]["camera"].update(text="SECRET", time=EARLIER),
+            "camera",
+            ["time", "text"],
+            3,
+        ),
+        (lambda found: found["dialogue"]["summary"].update(text="SECRET"), None, ["text"], -5),
+        (
+            lambda found: found["dialogue"]["summary"].update(covers=7, start=EARLIER),
+            None,
+            ["start", "covers"],
+            0,
+        ),
+        (
+            lambda found: found["dialogue"].update(summary=None),
+            None,
+            ["id", "text", "start", "end", "covers"],
+            -11,
+        ),
+    ],
+)
+async def test_an_edit_stands_in_the_history_with_what_was_edited_and_without_its_text(
+    change: Callable[[Any], object], topic: str | None, fields: list[str], grown: int, clock: Clock
+) -> None:
+    saver = InMemorySaver()
+    async with manager(clock, saver, dialogue_budget_bytes=700) as context:
+        await context.update("p", "notes", "n")
+        await context.update("p", "camera", "red")
+        for number in range(3):
+            await context.record_exchange("p", f"{number}", "ok")
+        await context.record_exchange("p", "long", "word " * 80)
+        await context.settled()
+        before = await context.snapshot("p")
+        await edit(saver, change)
+        *_, told = await context.history("p")
+        (changed,) = told.changes
+        (found,) = changed.edited
+    assert (told.node, changed) == ("edit", Change(topic, edited=(found,)))
+    assert ([*found.fields], found.after - found.before) == (fields, grown)
+    assert f"'{found.id}'" in str(before) and "SECRET" not in str(told)
+
+
+async def test_what_is_taken_out_or_added_by_an_edit_is_told_in_its_commit(clock: Clock) -> None:
+    saver = InMemorySaver()
+    async with manager(clock, saver) as context:
+        for number in range(3):
+            await context.record_exchange("p", f"{number}", "ok")
+        entries = (await context.snapshot("p"))["dialogue"]["entries"]
+        await edit(saver, lambda found: found["dialogue"]["entries"].pop(0))
+        await edit(
+            saver,
+            lambda found: found["dialogue"].update(
+                entries=[{**entries[1], "response": "no"}, {**entries[2], "id": "new"}]
+            ),
+        )
+        removed, mixed = (await context.history("p"))[-2:]
+    assert (removed.node, removed.changes) == ("edit", (Change(None, left=(entries[0],)),))
+    ((change,), (only,)) = mixed.changes, mixed.changes[0].edited
+    assert (mixed.node, change.added[0]["id"], change.left, only.id) == (
+        "edit",
+        "new",
+        (entries[2],),
+        entries[1]["id"],
+    )
+
+
 async def test_a_clear_on_the_whole_graph_stands_in_the_history(clock: Clock) -> None:
     saver = InMemorySaver()
     compiled = build_graph(ScriptedModel(), clock=clock).compile(checkpointer=saver)
-    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
-    await compiled.ainvoke({"request": "q"}, thread)
-    await compiled.ainvoke({"forget": True}, thread)
+    await compiled.ainvoke({"request": "q"}, THREAD)
+    await compiled.ainvoke({"forget": True}, THREAD)
     async with manager(clock, saver) as context:
         assert [commit.node for commit in await context.history("p")] == ["record", "clear"]
 
 
-async def test_a_fork_is_told_from_where_it_began(clock: Clock) -> None:
+@pytest.mark.parametrize("forked_by", ["a run", "an edit", "a copy"])
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_the_past_of_a_fork_is_that_of_its_branch(
+    forked_by: str, durability: Any, clock: Clock
+) -> None:
+    saver, model = InMemorySaver(), ScriptedModel()
+    compiled = build_graph(model, clock=clock, incremental_context_topics=["notes"]).compile(
+        checkpointer=saver
+    )
+
+    async def ask(request: str, config: RunnableConfig = THREAD) -> None:
+        await compiled.ainvoke({"request": request}, config, durability=durability)
+        clock.move(minutes=1)
+
+    await ask("first")
+    begun = await compiled.aget_state(THREAD)
+    await ask("left")
+    await compiled.ainvoke({"topic": "notes", "text": "left too"}, THREAD, durability=durability)
+    if forked_by == "a run":
+        await ask("instead", begun.config)
+    else:
+        edited = begun.values["context"]
+        edited["dialogue"]["entries"][0]["response"] = "Another."
+        change = {"context": edited} if forked_by == "an edit" else None
+        await compiled.aupdate_state(begun.config, change, "record" if change else "__copy__")
+        await ask("instead")
+    await ask("then")
+    sent = {texts(request)[2]: texts(request) for request in model.requests}
+    async with manager(clock, saver) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        for number, request in enumerate(("then", "instead", "first"), 1):
+            told = await talk.explain("p", -number)
+            assert (texts(told.messages)[1:], told.exact) == (sent[request][1:], True)
+            assert told.edited == (("response",) if (forked_by, request) == ("an edit", "first") else ())
+        with pytest.raises(HistoryError, match="is in no checkpoint that is kept of the newest branch"):
+            await talk.explain("p", -4)
+        commits = await context.history("p")
+    added = [entry.get("request") for commit in commits for each in commit.changes for entry in each.added]
+    assert added == ["first", "instead", "then"]
+    assert ("edit" in [commit.node for commit in commits]) == (forked_by == "an edit")
+    assert "left too" not in str(commits)
+
+
+async def test_an_answer_that_a_fork_overtook_is_explained_by_the_branch_that_it_saw(clock: Clock) -> None:
+    saver, talker = InMemorySaver(), Talker()
+    compiled = build_graph(ScriptedModel()).compile(checkpointer=saver)
+    async with manager(clock, saver) as context:
+        talk = Conversation(talker.model, context=context)
+        await answer(talk, "first", "first")
+        begun = (await compiled.aget_state(THREAD)).config
+        await answer(talk, "left", "left")
+        talker.hold("slow")
+        slow = asyncio.create_task(answer(talk, "slow", "slow"))
+        await talker.asked["slow"].wait()
+        await compiled.aupdate_state(begun, None, "__copy__")
+        talker.told["slow"].set()
+        await slow
+        told = await talk.explain("p")
+        assert (texts(told.messages), told.exact) == (texts(talker.model.requests[-1]), True)
+        assert "left" in texts(told.messages)[1]
+        with pytest.raises(
+            HistoryError, match=r"turn 'left' of .* is in no checkpoint that is kept of the newest branch"
+        ):
+            await talk.explain("p", "left")
+
+
+async def test_answers_to_chat_messages_are_explained(clock: Clock) -> None:
     saver, model = InMemorySaver(), ScriptedModel()
     compiled = build_graph(model, clock=clock).compile(checkpointer=saver)
-    thread: RunnableConfig = {"configurable": {"thread_id": "p"}}
-    await compiled.ainvoke({"request": "first"}, thread)
-    begun = (await compiled.aget_state(thread)).config
-    clock.move(minutes=1)
-    await compiled.ainvoke({"request": "second"}, thread)
-    clock.move(minutes=1)
-    await compiled.ainvoke({"request": "instead"}, begun)
-    async with manager(clock, saver) as context:
-        told = await Conversation(ScriptedModel(), context=context).explain("p")
-        assert texts(told.messages)[1:] == texts(model.requests[2])[1:] and told.exact
-        added = [change.added for commit in await context.history("p") for change in commit.changes]
-    assert [[entry.get("request") for entry in entries] for entries in added] == [
-        ["first"],
-        ["second"],
-        ["instead"],
+    given: list[Any] = [
+        [{"role": "user", "content": "first"}],
+        [{"role": "user", "content": [{"type": "text", "text": "in "}, {"type": "text", "text": "blocks"}]}],
+        [HumanMessage("lone \ud83d surrogate")],
+        [("human", "first"), ("ai", "ok"), ("human", "a whole conversation")],
     ]
+    for messages in given:
+        await compiled.ainvoke({"messages": messages}, THREAD)
+        clock.move(minutes=1)
+    async with manager(clock, saver) as context:
+        talk = Conversation(ScriptedModel(), context=context)
+        for number, request in enumerate(reversed(model.requests), 1):
+            told = await talk.explain("p", -number)
+            assert (texts(told.messages), told.exact) == (texts(request), True)
+        assert [commit.node for commit in await context.history("p")] == ["record"] * 4

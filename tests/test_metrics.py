@@ -17,9 +17,11 @@ from conftest import OpenSaver
 from fakes.chat import ScriptedModel, replies, says, texts
 from fakes.clock import Clock
 from fakes.summariser import Summariser
+from langchain.agents import create_agent
 from langchain_core.callbacks import AsyncCallbackHandler
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import RunnableLambda
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
 from opentelemetry.metrics import set_meter_provider
 from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider
 from opentelemetry.sdk.metrics.export import (
@@ -29,12 +31,19 @@ from opentelemetry.sdk.metrics.export import (
     NumberDataPoint,
 )
 
-from xr_ai_conversation import ContextManager, Conversation, EmptyAnswerError
+from xr_ai_conversation import (
+    ContextManager,
+    Conversation,
+    ConversationMiddleware,
+    EmptyAnswerError,
+    build_graph,
+)
 
 Figures: TypeAlias = dict[tuple[str, ...], float]
 """For each instrument, with the values of its attributes: what a counter counted, how much a histogram added up."""
 
 LONG = "SECRET " * 300
+THREAD: RunnableConfig = {"configurable": {"thread_id": "p"}}
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +138,31 @@ async def test_a_compaction_that_another_manager_has_done_counts_as_skipped(
         await waiting
     found = measured()
     assert (found["compactions", "done", "dialogue"], found["compactions", "skipped", "dialogue"]) == (1, 1)
+
+
+async def test_the_compactions_of_an_agents_memory_are_counted(
+    measured: Callable[[], Figures], clock: Clock
+) -> None:
+    async with ContextManager(ScriptedModel(script=says("S")), clock=clock) as context:
+        agent = create_agent(
+            ScriptedModel(script=says(LONG)), [], middleware=[ConversationMiddleware(context)]
+        )
+        for _ in range(2):
+            await agent.ainvoke({"messages": [HumanMessage("Hi")]}, THREAD)
+            await context.settled()
+    found = measured()
+    assert (found["compactions", "done", "dialogue"], found["compaction.entries", "dialogue"]) == (1, 1)
+
+
+async def test_nothing_is_measured_of_the_whole_graph(measured: Callable[[], Figures], clock: Clock) -> None:
+    model = ScriptedModel(
+        script=replies(lambda messages: "S" if "End of the text." in texts(messages)[-1] else LONG)
+    )
+    graph = build_graph(model, clock=clock).compile(checkpointer=InMemorySaver())
+    for _ in range(3):
+        await graph.ainvoke({"request": "Hi"}, THREAD)
+    assert (await graph.aget_state(THREAD)).values["context"]["dialogue"]["summary"]
+    assert measured() == {}
 
 
 async def test_a_cancelled_compaction_counts_as_that(measured: Callable[[], Figures], clock: Clock) -> None:

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
-from itertools import pairwise
-from typing import Any
+from itertools import count, pairwise
+from typing import Any, cast
 
 import pytest
 from conftest import OpenSaver
@@ -20,10 +20,16 @@ from fakes.saver import SteeredSaver
 from fakes.summariser import Summariser
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
+    AgentMiddleware,
     AgentState,
     HumanInTheLoopMiddleware,
+    ModelCallLimitMiddleware,
     ModelRetryMiddleware,
+    PIIMiddleware,
+    SummarizationMiddleware,
+    ToolCallLimitMiddleware,
     after_model,
+    hook_config,
 )
 from langchain.agents.structured_output import ToolStrategy
 from langchain.tools import ToolRuntime
@@ -32,11 +38,14 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     HumanMessage,
+    RemoveMessage,
     SystemMessage,
     ToolMessage,
 )
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 from pydantic import BaseModel
 from recorded import exchanges, requests
@@ -538,3 +547,273 @@ from xr_ai_conversation import ConversationMiddleware
     assert done.stderr.splitlines()[-1] == (
         "ImportError: ConversationMiddleware needs LangChain: pip install 'xr-ai-conversation[langchain]'"
     )
+
+
+def in_line(*agents: Agent, saver: InMemorySaver | None = None) -> Agent:
+    """Return a graph whose agents answer one after the other, over the same messages."""
+    graph = StateGraph(MessagesState)
+    graph.add_sequence([(f"agent {number}", agent) for number, agent in enumerate(agents)])
+    graph.add_edge(START, "agent 0")
+    return graph.compile(checkpointer=saver)
+
+
+def numbered() -> ScriptedModel:
+    """Return a model that numbers its answers."""
+    numbers = count(1)
+    return ScriptedModel(script=replies(lambda _: f"Answer {next(numbers)}."))
+
+
+@pytest.mark.parametrize("own", [None, True])
+@pytest.mark.parametrize("kept", ["by its checkpointer", "by its caller", "as plain text", "not at all"])
+async def test_agents_that_answer_one_request_each_record_it_once(
+    clock: Clock, open_saver: OpenSaver, kept: str, own: bool | None
+) -> None:
+    saver, model = InMemorySaver() if kept == "by its checkpointer" else None, numbered()
+    messages: list[Any] = [HumanMessage("Hello."), AIMessage("Hello to you.")]
+    for turn in range(4):
+        async with (
+            open_saver() as store,
+            ContextManager(ScriptedModel(), checkpointer=store, clock=clock) as context,
+        ):
+            agents = [build(model, context, checkpointer=own if saver else None) for _ in range(2)]
+            asked = [*messages, HumanMessage(f"{turn}?")]
+            answer = await in_line(*agents, saver=saver).ainvoke({"messages": asked}, thread())
+            if kept == "as plain text":
+                messages = [*messages, ("human", f"{turn}?"), ("ai", answer["messages"][-1].text)]
+            else:
+                messages = answer["messages"] if kept == "by its caller" else []
+            found = await exchanges(context)
+    assert found == [
+        ("Hello.", "Hello to you."),
+        *((f"{number // 2}?", f"Answer {number + 1}.") for number in range(8)),
+    ]
+
+
+async def test_what_agents_of_one_graph_answered_is_known_when_it_was_compacted(clock: Clock) -> None:
+    async with ContextManager(
+        ScriptedModel(script=says("A summary.")), clock=clock, dialogue_budget_bytes=1_000
+    ) as context:
+        agent = build(numbered(), context)
+        graph = in_line(agent, agent, saver=InMemorySaver())
+        for number in range(12):
+            await ask(graph, f"{number}? {'x' * 200}", "p" if number % 3 else "q")
+            await context.settled()
+        dialogues = [(await context.snapshot(each))["dialogue"] for each in ("p", "q")]
+    assert [
+        len(dialogue["entries"]) + (dialogue["summary"] or {"covers": 0})["covers"] for dialogue in dialogues
+    ] == [16, 8]
+
+
+class Guard(AgentMiddleware[Any, Any, Any]):
+    """Ends a run with words of its own, in the hook that it is given."""
+
+    def __init__(self, hook: str) -> None:
+        self._hook = hook
+
+    def _end(self, hook: str) -> dict[str, Any] | None:
+        return {"messages": [AIMessage("I may not.")], "jump_to": "end"} if hook == self._hook else None
+
+    @hook_config(can_jump_to=["end"])
+    def before_agent(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
+        return self._end("before_agent")
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
+        return self._end("before_model")
+
+    @hook_config(can_jump_to=["end"])
+    def after_model(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
+        return self._end("after_model")
+
+
+@pytest.mark.parametrize("kept", ["by its checkpointer", "by its caller"])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    "other",
+    [
+        *(Guard(hook) for hook in ("before_agent", "before_model", "after_model")),
+        ModelCallLimitMiddleware(run_limit=1),
+        ToolCallLimitMiddleware(run_limit=1, exit_behavior="end"),
+        ModelRetryMiddleware(max_retries=0),
+    ],
+    ids=lambda value: getattr(value, "_hook", type(value).__name__),
+)
+async def test_what_another_middleware_says_in_the_place_of_the_model_is_not_remembered(
+    context: ContextManager, other: Any, first: bool, kept: str
+) -> None:
+    model = ScriptedModel(
+        script=in_turn(
+            calls(("add", {"a": 1, "b": 2})),
+            *([calls(("add", {"a": 3, "b": 4}))] if isinstance(other, ToolCallLimitMiddleware) else []),
+            RuntimeError("away"),
+        )
+    )
+    own: Any = ConversationMiddleware(context)
+    saver = InMemorySaver() if kept == "by its checkpointer" else None
+    agent: Agent = create_agent(
+        model, [add], middleware=[own, other] if first else [other, own], checkpointer=saver
+    )
+    messages = (await agent.ainvoke({"messages": "What is 1+2?"}, thread()))["messages"]
+    assert messages[-1].text not in ("", "3") and await exchanges(context) == []
+
+    fine = build(ScriptedModel(script=says("Fine.")), context, add, checkpointer=saver)
+    await ask(fine, [*(messages if not saver else []), HumanMessage("How are you?")])
+    assert await exchanges(context) == [("How are you?", "Fine.")]
+
+
+async def test_an_answer_is_recorded_as_another_middleware_has_left_it(context: ContextManager) -> None:
+    redact = PIIMiddleware("email", apply_to_input=True, apply_to_output=True)
+    model = ScriptedModel(script=says("Write to bob@example.com."))
+    await ask(build(model, context, middleware=[redact]), "I am ann@example.com.")
+    assert await exchanges(context) == [("I am [REDACTED_EMAIL].", "Write to [REDACTED_EMAIL].")]
+
+
+@pytest.mark.parametrize("name", ["run-1", "lc_run--1", "msg_1", "8a6e0804-2bd0-4672-b79d-d97027f9071a"])
+async def test_an_answer_of_the_model_is_known_whatever_its_id(context: ContextManager, name: str) -> None:
+    model = ScriptedModel(script=says(AIMessageChunk(content="Fine.", id=name)))
+    await ask(build(model, context), "How are you?")
+    assert await exchanges(context) == [("How are you?", "Fine.")]
+
+
+async def test_a_stream_of_updates_has_each_message_of_the_agent_once(context: ContextManager) -> None:
+    model = ScriptedModel(script=in_turn(calls(("add", {"a": 1, "b": 2})), "Three."))
+    agent = build(model, context, add)
+    said = [
+        (node, message.type)
+        async for part in agent.astream({"messages": "What is 1+2?"}, thread(), stream_mode="updates")
+        for node, update in part.items()
+        for message in update.get("messages", [])
+    ]
+    assert said == [("model", "ai"), ("tools", "tool"), ("model", "ai")]
+
+
+@tool
+def wipe(runtime: ToolRuntime) -> Command[Any]:
+    """Forget all messages."""
+    wiped = ToolMessage("wiped", tool_call_id=runtime.tool_call_id)
+    return Command(update={"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), wiped]})
+
+
+def summarising(messages: int) -> AgentMiddleware[Any, Any, Any]:
+    peer: Any = SummarizationMiddleware(
+        ScriptedModel(script=says("They spoke.")), trigger=("messages", messages), keep=("messages", 1)
+    )
+    return cast("AgentMiddleware[Any, Any, Any]", peer)
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("wiped", [True, False])
+async def test_a_request_whose_message_is_gone_is_sent_and_recorded(
+    context: ContextManager, wiped: bool, first: bool
+) -> None:
+    steps = [calls(("wipe", {}))] if wiped else [calls(("add", {"a": n, "b": 2})) for n in range(5)]
+    model = ScriptedModel(script=in_turn("Hello.", *steps, "Done.", "Two."))
+    own: Any = ConversationMiddleware(context)
+    both = [own, summarising(4)] if first else [summarising(4), own]
+    agent = create_agent(
+        model, [wipe, add], system_prompt="Be brief.", middleware=both, checkpointer=InMemorySaver()
+    )
+    await ask(agent, [SystemMessage("Speak English."), HumanMessage("Hi.")])
+    await ask(agent, [HumanMessage("One?"), HumanMessage("Well?")])
+    for sent in model.requests[1:]:
+        _, after_the_context = "\n\n".join(texts(sent)).split("Current time: ")
+        assert after_the_context.count("One?\n\nWell?") == 1
+    await ask(agent, "Two?")
+    assert await exchanges(context) == [("Hi.", "Hello."), ("One?\n\nWell?", "Done."), ("Two?", "Two.")]
+    assert texts(model.requests[-1])[-1] == "Two?"
+
+
+async def test_a_request_whose_message_is_gone_stays_as_another_middleware_has_left_it(
+    context: ContextManager,
+) -> None:
+    model = ScriptedModel(script=in_turn(*(calls(("add", {"a": n, "b": 2})) for n in range(5)), "Done."))
+    others = [PIIMiddleware("email", apply_to_input=True), summarising(4)]
+    await ask(build(model, context, add, middleware=others), "I am ann@example.com.")
+    assert await exchanges(context) == [("I am [REDACTED_EMAIL].", "Done.")]
+    assert not any("ann@" in text for request in model.requests for text in texts(request))
+
+
+@pytest.mark.parametrize("text", ["Who is there, please?", "Who is there?"])
+async def test_a_request_that_comes_again_under_its_id_is_sent_without_its_old_answer(
+    context: ContextManager, text: str
+) -> None:
+    model = ScriptedModel(script=in_turn("Fine.", calls(("add", {"a": 1, "b": 2})), "One.", "Two.", "Three."))
+    agent = build(model, context, add, checkpointer=InMemorySaver())
+    await ask(agent, "How are you?")
+    for question in ("Who is there?", text):
+        await ask(agent, [HumanMessage(question, id="asked"), SystemMessage("Speak English.")])
+    _, rule, _, *of_run = texts(model.requests[-1])
+    assert rule == "Speak English." and of_run == [text]
+    kept = (await agent.aget_state(thread())).values["messages"]
+    assert [message.text for message in kept if not isinstance(message, SystemMessage)] == [
+        "How are you?",
+        "Fine.",
+        text,
+        "Two.",
+    ]
+    await ask(agent, "And now?")
+    assert await exchanges(context) == [
+        ("How are you?", "Fine."),
+        ("Who is there?", "One."),
+        (text, "Two."),
+        ("And now?", "Three."),
+    ]
+
+
+async def test_a_request_that_comes_again_after_a_failed_run_is_sent_without_what_that_left(
+    context: ContextManager,
+) -> None:
+    model = ScriptedModel(script=in_turn(calls(("add", {"a": 1, "b": 2})), RuntimeError("away"), "Three."))
+    agent = build(model, context, add, checkpointer=InMemorySaver())
+    asked = [HumanMessage("Add."), HumanMessage("What is 1+2?", id="asked")]
+    with pytest.raises(RuntimeError, match="away"):
+        await ask(agent, asked)
+    await ask(agent, asked[1:])
+    assert texts(model.requests[-1])[2:] == ["Add.", "What is 1+2?"]
+    assert await exchanges(context) == [("Add.\n\nWhat is 1+2?", "Three.")]
+
+
+async def test_an_answer_that_is_made_again_is_made_without_the_first_and_recorded_beside_it(
+    context: ContextManager,
+) -> None:
+    model = ScriptedModel(script=in_turn("Zero.", "One.", "Other.", "Two."))
+    agent = build(model, context, checkpointer=InMemorySaver())
+    await ask(agent, "How are you?")
+    await ask(agent, "Who is there?")
+    before = [state async for state in agent.aget_state_history(thread()) if state.next == ("model",)]
+    await agent.ainvoke(None, before[0].config)
+    assert texts(model.requests[2]) == texts(model.requests[1])
+    await ask(agent, "And now?")
+    assert await exchanges(context) == [
+        ("How are you?", "Zero."),
+        ("Who is there?", "One."),
+        ("Who is there?", "Other."),
+        ("And now?", "Two."),
+    ]
+
+
+async def test_what_another_agent_answered_to_the_request_is_sent_as_its_message_and_not_as_context(
+    context: ContextManager,
+) -> None:
+    model = ScriptedModel(script=in_turn("A plan.", "A text.", "A plan again.", "A text again."))
+    agent = build(model, context)
+    graph = in_line(agent, agent, saver=InMemorySaver())
+    await ask(graph, "Write.")
+    assert "A plan." not in texts(model.requests[1])[1] and texts(model.requests[1])[2:] == [
+        "Write.",
+        "A plan.",
+    ]
+    await ask(graph, [HumanMessage("Write.")])
+    assert "A plan." in texts(model.requests[3])[1] and texts(model.requests[3])[2:] == [
+        "Write.",
+        "A plan again.",
+    ]
+
+
+async def test_messages_of_one_id_are_all_remembered_if_their_words_differ(context: ContextManager) -> None:
+    model = ScriptedModel(script=in_turn("Hello.", "Fine.", "Yes."))
+    agent = build(model, context)
+    for text in ("Hi.", "How are you?", "Sure?"):
+        await ask(agent, [HumanMessage(text, id="1")])
+    assert await exchanges(context) == [("Hi.", "Hello."), ("How are you?", "Fine."), ("Sure?", "Yes.")]
+    assert "user> Hi." in texts(model.requests[2])[1]

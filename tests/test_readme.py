@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Every Python example of the README, run as it stands."""
+"""Every Python program of the README and of the pages, run as it stands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAMS = {
+    f"{page.stem}-{number}": code
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+}
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("code", EXAMPLES, ids=[str(number) for number in range(len(EXAMPLES))])
-def test_an_example_runs_and_prints_an_answer(code: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_a_program_runs_and_prints_an_answer(code: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -25,5 +29,5 @@ def test_an_example_runs_and_prints_an_answer(code: str, tmp_path: Path) -> None
     assert done.stdout.strip()
 
 
-def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 2
+def test_there_are_programs() -> None:
+    assert {name.split("-")[0] for name in PROGRAMS} >= {"README", "start", "langchain", "xr", "persistence"}

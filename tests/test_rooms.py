@@ -89,3 +89,19 @@ def test_a_wheel_holds_every_module_under_one_name(tmp_path: Path) -> None:
         for path in [*PACKAGE.rglob("*.py"), *(f for name in FOLDERS for f in (PACKAGE / name).rglob("*.py"))]
     }
     assert shipped == expected | {"xr_ai_conversation/py.typed"}
+
+
+def test_every_log_carries_its_values_as_fields() -> None:
+    calls = [
+        (path, call)
+        for room in ("graph", "nodes", "state", "xr", "models")
+        for path in (PACKAGE / room).rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and getattr(call.func.value, "id", "") == "_LOG"
+        and len(call.args) > 1
+    ]
+    assert len(calls) > 10
+    for path, call in calls:
+        assert "extra" in {keyword.arg for keyword in call.keywords}, f"{path}:{call.lineno}"

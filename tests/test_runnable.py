@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -20,7 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.config import get_stream_writer
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START, MessagesState, StateGraph
 
 from xr_ai_conversation import build_graph
 from xr_ai_conversation.nodes.answer import EmptyAnswerError
@@ -154,7 +154,7 @@ class Outer(TypedDict, total=False):
 
 
 def parent(ours: Any) -> Any:
-    """Return the builder of a graph that asks ours in a node, as the README shows it."""
+    """Return the builder of a graph that asks ours in a node, as docs/langchain.md shows it."""
 
     async def ask(state: Outer) -> Outer:
         write, said = get_stream_writer(), []
@@ -212,3 +212,57 @@ async def test_a_parent_that_is_cancelled_cancels_the_model_and_nothing_is_recor
     assert llm.closed == 1
     found = (await ours.aget_state({"configurable": {"thread_id": "inner"}})).values
     assert not found.get("context")
+
+
+def chat(ours: Any, how: str = "node") -> Any:
+    """Return the builder of an application's chat graph in which ours is a node, or is run by one in some way."""
+    configs: dict[str, Callable[[RunnableConfig], RunnableConfig | None]] = {
+        "the configuration of the node": lambda config: config,
+        "what was made from it": lambda config: {
+            "configurable": {**config["configurable"], "thread_id": "q"}
+        },
+        "none": lambda config: None,
+    }
+
+    async def ask(state: MessagesState, config: RunnableConfig) -> Any:
+        found = await ours.ainvoke({"messages": state["messages"]}, configs[how](config))
+        return {"messages": found["messages"][-1:]}
+
+    outer = StateGraph(MessagesState)
+    outer.add_node("agent", ours if how == "node" else ask)
+    outer.add_edge(START, "agent")
+    outer.add_edge("agent", END)
+    return outer
+
+
+@pytest.mark.parametrize("how", ["node", "the configuration of the node", "what was made from it", "none"])
+@pytest.mark.parametrize("own", [InMemorySaver(), None, False], ids=["own saver", "none", "never one"])
+@pytest.mark.parametrize("outer", [InMemorySaver(), None], ids=["outer saver", "no outer saver"])
+async def test_inside_a_call_of_another_graph_where_nothing_would_be_remembered_it_is_refused(
+    how: str, own: Any, outer: Any, clock: Clock
+) -> None:
+    llm = ScriptedModel()
+    ours = build_graph(llm, clock=clock).compile(checkpointer=own)
+    with pytest.raises(ValueError, match="nothing of it would be remembered"):
+        await chat(ours, how).compile(checkpointer=outer).ainvoke({"messages": [("user", "Hello")]}, P)
+    assert not llm.requests
+    assert not own or not own.storage
+
+
+async def test_as_a_node_that_keeps_its_state_it_remembers_in_the_thread_of_the_other_graph(
+    clock: Clock,
+) -> None:
+    llm = ScriptedModel(script=replies(lambda messages: f"<{texts(messages)[-1]}>"))
+    ours, saver = build_graph(llm, clock=clock).compile(checkpointer=True), InMemorySaver()
+    graph = chat(ours).compile(checkpointer=saver)
+    tokens = ""
+    for request in ("one", "two"):
+        async for _, (message, _) in graph.astream(
+            {"messages": [("user", request)]}, P, stream_mode="messages", subgraphs=True
+        ):
+            tokens += message.content
+    assert tokens == "<one><two>"
+    assert "one" in texts(llm.requests[-1])[1]
+    assert list(saver.storage["p"]) == ["", "agent"]
+    said = [(message.type, message.content) for message in (await graph.aget_state(P)).values["messages"]]
+    assert said == [("human", "one"), ("ai", "<one>"), ("human", "two"), ("ai", "<two>")]

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import at, broken, compact, exchange, many, told_nothing
 
 from xr_ai_conversation.state.context import ParticipantContext, section
-from xr_ai_conversation.state.identity import LENGTH, identity, recorded, same, unknown_from
+from xr_ai_conversation.state.identity import LENGTH, identity, missing, recorded, same, unknown_from
 from xr_ai_conversation.state.operations import Operation, PastExchange, Reconcile, fold, record, repeated
 
 
@@ -318,3 +319,28 @@ def test_a_history_with_turn_ids_adds_nothing_again_however_writers_interleave()
     window = history([said[4], Said("other", "ok", "o"), said[1], said[5]], "h")
     assert repeated(context, window) == 0
     assert words(fold(context, [window])) == [("other", "ok")]
+
+
+@many
+@given(st.lists(few_words, max_size=8), st.lists(few_words, max_size=8))
+def test_a_history_of_messages_leaves_each_exchange_known_as_often_as_it_is_there_and_no_oftener(
+    known: list[Said], window: list[Said]
+) -> None:
+    def often(said: list[Said]) -> Counter[tuple[str, str]]:
+        return Counter((one.request, one.response) for one in said)
+
+    context: ParticipantContext = {**told_nothing(), "identities": packed(known)}
+    operation: Reconcile = {
+        **history([replace(one, turn=None) for one in window], "h"),
+        "unordered": True,
+    }
+    after = fold(context, [operation])
+    assert Counter(words(after)) == often(window) - often(known)
+    assert repeated(context, operation) == 0
+    assert fold(after, [operation]) == after
+
+
+def test_only_a_whole_identity_tells_that_an_exchange_of_a_history_of_messages_was_recorded() -> None:
+    name = Said("a", "b").identity
+    assert missing("x" + name + "x" * (LENGTH - 1), [name]) == [0]
+    assert missing(name, [name, name]) == [1]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""The graph in `langgraph dev`, the server behind LangGraph Studio, as the README says: no key, no other network.
+"""The graph in `langgraph dev`, the server behind LangGraph Studio, as docs/studio.md says: no key, no other network.
 
 The graph is the one that langgraph.json names; the model is an endpoint on loopback.
 """
@@ -8,28 +8,18 @@ The graph is the one that langgraph.json names; the model is an endpoint on loop
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import json
 from collections.abc import AsyncIterator, Iterator
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes.endpoint import Endpoint
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import BadRequestError
-from served import Served, environment, serving
+from served import STUDIO, Served, serving_studio
 
-pytestmark = [
-    pytest.mark.studio,
-    pytest.mark.skipif(
-        importlib.util.find_spec("langgraph_api") is None,
-        reason="the server is not installed: uv sync --group studio",
-    ),
-]
+pytestmark = STUDIO
 
-CLONE = Path(__file__).parents[1]
 GRAPH = "conversation"
 SENT = "sent.log"
 AUDIT = """
@@ -52,21 +42,11 @@ sys.addaudithook(audit)
 @pytest.fixture(scope="module")
 def server(endpoint: Endpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("studio")
-    config = json.loads((CLONE / "langgraph.json").read_text())
-    config["dependencies"] = [str(CLONE)]
-    config["graphs"] = {name: str(CLONE / path) for name, path in config["graphs"].items()}
-    (folder / "langgraph.json").write_text(json.dumps(config))
-    settings = environment(
-        OPENAI_MODEL="m",
-        OPENAI_BASE_URL=endpoint.url,
-        LANGGRAPH_CLI_NO_ANALYTICS="1",
-        PYTHONPATH=str(folder / "audit"),
-    )
     (folder / "audit").mkdir()
     (folder / "audit" / "sitecustomize.py").write_text(AUDIT.format(log=str(folder / SENT)))
-    command = ("langgraph_cli", "dev", "--no-browser", "--no-reload")
-    with serving(command, settings, folder, health="/ok") as found:
-        found.ready()
+    with serving_studio(
+        folder, OPENAI_MODEL="m", OPENAI_BASE_URL=endpoint.url, PYTHONPATH=str(folder / "audit")
+    ) as found:
         yield found
 
 

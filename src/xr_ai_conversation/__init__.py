@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xr_ai_conversation.graph.middleware import ConversationMiddleware
     from xr_ai_conversation.graph.savers import StoreError, open_saver
     from xr_ai_conversation.nodes.answer import EmptyAnswerError
-    from xr_ai_conversation.state.changes import Change
+    from xr_ai_conversation.state.changes import Change, Edit
     from xr_ai_conversation.state.compaction import CompactionPrompts
     from xr_ai_conversation.state.context import ContextSchemaError
     from xr_ai_conversation.state.render import ContextBlock
@@ -31,6 +31,7 @@ _HOMES = {
     "Conversation": "xr.conversation",
     "ConversationContextUpdate": "xr.host",
     "ConversationMiddleware": "graph.middleware",
+    "Edit": "state.changes",
     "EmptyAnswerError": "nodes.answer",
     "Explanation": "graph.history",
     "HistoryError": "graph.history",
@@ -62,6 +63,7 @@ __all__ = [
     "Conversation",
     "ConversationContextUpdate",
     "ConversationMiddleware",
+    "Edit",
     "EmptyAnswerError",
     "Explanation",
     "HistoryError",

@@ -15,7 +15,7 @@ from xr_ai_conversation.cli.screen import harmless
 
 if TYPE_CHECKING:
     from xr_ai_conversation.graph.history import Commit, Explanation
-    from xr_ai_conversation.state.changes import Change
+    from xr_ai_conversation.state.changes import Change, Edit
     from xr_ai_conversation.state.context import Entry
     from xr_ai_conversation.state.manifest import SectionManifest, SummaryManifest
 
@@ -36,6 +36,8 @@ def show_explanation(console: Console, told: Explanation) -> None:
     turn = "" if told.turn_id is None else f"turn {told.turn_id}, "
     _line(console, f"{turn}exchange {told.entry_id}, asked {shown(told.manifest['time'])}")
     _line(console, f"made from {told.checkpoint_id or 'nothing, for nothing was stored'}")
+    if told.edited:
+        _line(console, f"edited since ({', '.join(told.edited)}); this is how it was before")
     for found in told.manifest["sections"]:
         _line(console, f"  {_section(found)}")
     _line(console, f"  {told.manifest['bytes']:,} bytes in all\n")
@@ -110,17 +112,24 @@ def _changed(commit: Commit) -> str:
 
 
 def _change(change: Change) -> str:
+    name = section_name(change.topic)
+    kind = "exchange" if change.topic is None else "update"
+    parts: list[str] = []
     if change.summary:
-        kind = "exchange" if change.topic is None else "update"
-        made = f"{counted(len(change.left), kind)} into a summary of {change.summary['covers']:,}"
-        return f"{section_name(change.topic)}: {made}" + (
-            f", +{_named(change.added)}" if change.added else ""
-        )
-    if change.topic is not None and change.added:
-        return f"+{_named(change.added)} on {change.topic}"
+        covers = f"{change.summary['covers']:,}"
+        parts.append(f"{name}: {counted(len(change.left), kind)} into a summary of {covers}")
+    elif change.left and not change.added:
+        parts.append(f"{name}: {counted(len(change.left), 'entry')} gone")
     if change.added:
-        return f"+{_named(change.added)}"
-    return f"{section_name(change.topic)}: {counted(len(change.left), 'entry')} gone"
+        parts.append(f"+{_named(change.added)}" + ("" if change.topic is None else f" on {name}"))
+    if change.edited:
+        more = "… " if len(change.edited) > _NAMED else ""
+        parts.append(f"{name}: edited {more}{', '.join(map(_edited, change.edited[-_NAMED:]))}")
+    return "; ".join(parts)
+
+
+def _edited(edit: Edit) -> str:
+    return f"{edit.id} ({', '.join(edit.fields)}; {edit.before:,} to {edit.after:,} bytes)"
 
 
 def _named(entries: Sequence[Entry]) -> str:

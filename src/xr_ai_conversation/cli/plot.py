@@ -20,7 +20,7 @@ _TICKS = 8
 
 
 def draw(picture: Path, commits: Sequence[Commit], budgets: Budgets, title: str) -> None:
-    """Draw the bytes of each section after each commit, with its budget, and mark the compactions.
+    """Draw the bytes of each section after each commit, with its budget, and mark the compactions and edits.
 
     Args:
         picture: The file; its ending says the format.
@@ -50,20 +50,17 @@ def draw(picture: Path, commits: Sequence[Commit], budgets: Budgets, title: str)
             linewidth=1,
             label=f"budget of {section_name(topic)}",
         )
-        compacted = [
-            number
-            for number, commit in zip(numbers, commits, strict=True)
-            if any(change.topic == topic and change.summary for change in commit.changes)
-        ]
-        if compacted:
-            axes.plot(
-                compacted,
-                [sizes[number - 1] for number in compacted],
-                "v",
-                color=color,
-                markeredgecolor="black",
-                label=f"{section_name(topic)} compacted",
-            )
+        for label, marker, marked in (("compacted", "v", _compacted), ("edited", "D", _edited)):
+            places = [number for number, commit in enumerate(commits, 1) if marked(commit, topic)]
+            if places:
+                axes.plot(
+                    places,
+                    [sizes[number - 1] for number in places],
+                    marker,
+                    color=color,
+                    markeredgecolor="black",
+                    label=f"{section_name(topic)} {label}",
+                )
     ticks = numbers[:: max(1, -(-len(commits) // _TICKS))]
     axes.set_xticks(ticks, [f"{number}\n{commits[number - 1].time.astimezone():%H:%M}" for number in ticks])
     axes.set(xlabel="commit, and when it was", ylabel="bytes in the prompt", title=title)
@@ -74,6 +71,14 @@ def draw(picture: Path, commits: Sequence[Commit], budgets: Budgets, title: str)
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).splitlines()[0].rstrip(".")
         raise Failure(f"The picture {picture} cannot be written: {reason}.") from error
+
+
+def _compacted(commit: Commit, topic: str | None) -> bool:
+    return any(change.topic == topic and change.summary for change in commit.changes)
+
+
+def _edited(commit: Commit, topic: str | None) -> bool:
+    return commit.node == "edit" and any(change.topic == topic for change in commit.changes)
 
 
 __all__ = ["draw"]

@@ -177,11 +177,15 @@ class Conversation(BaseConversation):
             rest.append(self._interrupted(asked, response.said, seen))
         for outcome in [await attempt(work) for work in rest]:
             if isinstance(outcome, Failure):
+                fields = {
+                    "turn_id": asked.turn_id,
+                    "participant_id": asked.participant_id,
+                    "error": type(outcome.error).__name__,
+                }
                 _LOG.warning(
-                    "turn %r of participant %r: the end of a broken answer failed with %s",
-                    asked.turn_id,
-                    asked.participant_id,
-                    type(outcome.error).__name__,
+                    "turn %(turn_id)r of participant %(participant_id)r: the end of a broken answer failed with %(error)s",
+                    fields,
+                    extra=fields,
                 )
 
 

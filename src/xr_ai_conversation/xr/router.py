@@ -248,7 +248,8 @@ async def _called(call: _Cleanup, participant_id: str) -> None:
 def _departed(task: asyncio.Task[None]) -> None:
     """Log a failed departure, which nobody may be waiting for."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        _LOG.error("%s failed with %s", task.get_name(), type(error).__name__)
+        fields = {"task": task.get_name(), "error": type(error).__name__}
+        _LOG.error("%(task)s failed with %(error)s", fields, extra=fields)
 
 
 __all__ = ["AgentRouter"]

@@ -129,14 +129,15 @@ class Routes:
             route: The destination that failed, or `ROUTER`.
             error: Why there is no answer.
         """
-        _LOG.error(
-            "turn %r of participant %r: route %r failed with %s",
-            turn.turn_id,
-            turn.participant_id,
-            route,
-            type(error).__name__,
-        )
-        _LOG.debug("turn %r of participant %r", turn.turn_id, turn.participant_id, exc_info=error)
+        fields = {
+            "turn_id": turn.turn_id,
+            "participant_id": turn.participant_id,
+            "route": route,
+            "error": type(error).__name__,
+        }
+        said = "turn %(turn_id)r of participant %(participant_id)r: route %(route)r failed with %(error)s"
+        _LOG.error(said, fields, extra=fields)
+        _LOG.debug(said, fields, extra=fields, exc_info=error)
         if not run.begun:
             await _say(
                 run.output,
@@ -173,7 +174,12 @@ class Routes:
             return
         failure = await attempt(self.selection.destinations[owner].release(turn.participant_id))
         if isinstance(failure, Failure):
-            _LOG.warning("route %r: its release failed with %s", owner, type(failure.error).__name__)
+            fields = {
+                "participant_id": turn.participant_id,
+                "route": owner,
+                "error": type(failure.error).__name__,
+            }
+            _LOG.warning("route %(route)r: its release failed with %(error)s", fields, extra=fields)
 
     async def _call(self, state: TurnState, work: Coroutine[Any, Any, _T]) -> _T | Failure:
         turn = state["turn"]
@@ -199,12 +205,16 @@ async def _say(output: Output, turn: AgentTurn, route: str, text: str) -> Failur
 
     failure = await attempt(say())
     if failure is not None:
+        fields = {
+            "turn_id": turn.turn_id,
+            "participant_id": turn.participant_id,
+            "characters": len(text),
+            "error": type(failure.error).__name__,
+        }
         _LOG.error(
-            "turn %r of participant %r: %d characters could not be said: %s",
-            turn.turn_id,
-            turn.participant_id,
-            len(text),
-            type(failure.error).__name__,
+            "turn %(turn_id)r of participant %(participant_id)r: %(characters)d characters could not be said: %(error)s",
+            fields,
+            extra=fields,
         )
     return failure
 

@@ -48,7 +48,8 @@ class Selection:
         try:
             return bool(aid.eligible(turn))
         except Exception as error:  # noqa: BLE001 - it is the application's, and must not stop the turn
-            _LOG.warning("route %r: its eligibility failed with %s", name, type(error).__name__)
+            fields = {"route": name, "error": type(error).__name__}
+            _LOG.warning("route %(route)r: its eligibility failed with %(error)s", fields, extra=fields)
             return False
 
     async def choose(self, turn: AgentTurn, declined: Sequence[str]) -> str | None:
@@ -70,7 +71,8 @@ class Selection:
         choice = await attempt(self._decide(turn, candidates))
         if not isinstance(choice, Failure):
             return choice
-        _LOG.warning("the choice of a route failed with %s", type(choice.error).__name__)
+        fields = {"turn_id": turn.turn_id, "error": type(choice.error).__name__}
+        _LOG.warning("the choice of a route failed with %(error)s", fields, extra=fields)
         if default is None:
             raise LookupError("no route could be chosen") from choice.error
         return default
