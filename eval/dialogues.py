@@ -10,7 +10,7 @@ right thing to say is that it was not said).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,9 @@ from pathlib import Path
 from pydantic import BaseModel, TypeAdapter
 
 from eval.cases import Case, Probe, Said, Step
-from eval.grading import folded, words
+from eval.grading import abstains, f1, folded, words
+from eval.report import Row, grouped, mean, share
+from eval.run import Answer
 
 ADVERSARIAL = 5
 """The category of questions whose answer was never said."""
@@ -116,6 +118,40 @@ def answer_stands(prompt: str, answer: str) -> bool:
     return bool(words(answer)) and all(word in shown for word in words(answer))
 
 
+def retained(
+    answers: Sequence[Answer], expected: Mapping[str, Mapping[str, Expected]], budget: int
+) -> list[Row]:
+    """Return, of each memory, how much of the evidence stands in the prompts, and how good the answers are.
+
+    Args:
+        answers: To the questions of some dialogues.
+        expected: What they are graded by, by case and question.
+        budget: The bytes of prompt that they were given.
+    """
+    rows: list[Row] = []
+    for memory, found in grouped(answers, lambda answer: answer["memory"]).items():
+        pairs = [(each, expected[each["case"]][str(each["tags"]["question"])]) for each in found]
+        real = [(each, graded) for each, graded in pairs if graded.category != ADVERSARIAL]
+        never = [each for each, graded in pairs if graded.category == ADVERSARIAL]
+        rows.append(
+            {
+                "budget": budget,
+                "memory": memory,
+                "n": len(found),
+                "evidence, word for word": share(
+                    evidence_stands(each["prompt"], graded.evidence) for each, graded in real
+                ),
+                "all words of the answer": share(
+                    answer_stands(each["prompt"], graded.answer) for each, graded in real
+                ),
+                "F1": mean([f1(each["answer"], graded.answer) for each, graded in real]),
+                "says unknown where it was never said": share(abstains(each["answer"]) for each in never),
+                "bytes of prompt": mean([each["bytes"] for each in found]),
+            }
+        )
+    return rows
+
+
 def _plain(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"^(?:user|assistant)> ", "", folded(text), flags=re.MULTILINE))
 
@@ -129,4 +165,5 @@ __all__ = [
     "evidence_stands",
     "exchanges",
     "read",
+    "retained",
 ]

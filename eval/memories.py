@@ -39,10 +39,6 @@ class Memory(ABC):
 
     compactions: int = 0
     """How many summaries were made."""
-    failures: int = 0
-    """How many summaries were asked for and could not be made."""
-    overruns: int = 0
-    """How many prompts were over the budget and had to be cut."""
 
     @abstractmethod
     async def add(self, event: Said | Noted) -> None:
@@ -114,7 +110,6 @@ class Messages(Memory):
         kept: list[BaseMessage] = []
         for message in reversed(messages):
             if size(str(message.content)) > room:
-                self.overruns += 1
                 if not kept:
                     kept.append(message.model_copy(update={"content": clip(str(message.content), room)}))
                 break
@@ -132,7 +127,6 @@ class Summarised(Messages):
     def _within(self, messages: Sequence[BaseMessage], room: int) -> list[BaseMessage]:
         rest = sum(size(str(message.content)) for message in messages[1:])
         if messages and 0 < room - rest < size(str(messages[0].content)):
-            self.overruns += 1
             first = messages[0].model_copy(update={"content": clip(str(messages[0].content), room - rest)})
             return [first, *messages[1:]]
         return super()._within(messages, room)
@@ -195,7 +189,11 @@ async def full(models: Models, budget: int, topics: Sequence[str]) -> AsyncItera
     yield Messages(None)
 
 
+OWN: dict[str, Remembers] = {"ours": ours, "window": window, "full": full}
+"""Those that need nothing of others, by name."""
+
 __all__ = [
+    "OWN",
     "Memory",
     "Messages",
     "Models",

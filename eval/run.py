@@ -8,10 +8,10 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired
 
 from langchain_core.messages import BaseMessage
 from pydantic import TypeAdapter, ValidationError
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from typing_extensions import TypedDict
 
@@ -42,10 +42,6 @@ class Answer(TypedDict):
     seconds: float
     compactions: int
     """Summaries made before it, and since what is asked for was said where the probe has a tag `turn`."""
-    failures: int
-    """Summaries that could not be made, before it."""
-    overruns: NotRequired[int]
-    """Prompts that were over the budget and cut, up to it."""
 
 
 _ANSWER = TypeAdapter(Answer)
@@ -76,6 +72,12 @@ class Results:
             file.write(json.dumps(answer, ensure_ascii=False) + "\n")
 
 
+def progress() -> Progress:
+    """Return a line that shows how far a run is, and how long the rest will take."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True))
+
+
 async def run(
     cases: Sequence[Case],
     memories: Mapping[str, Remembers],
@@ -98,20 +100,18 @@ async def run(
     results = Results(path)
     setting = f"{models.name}{'+ideal' if ideal_summaries else ''}/{budget}"
     wanted: list[str] = []
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    ) as progress:
-        task = progress.add_task("", total=len(cases) * len(memories))
+    with progress() as shown_progress:
+        task = shown_progress.add_task("", total=len(cases) * len(memories))
         for case in cases:
             for name, remembers in memories.items():
-                progress.update(task, description=f"{name}: {case.name}")
+                shown_progress.update(task, description=f"{name}: {case.name}")
                 ids = [f"{setting}/{name}/{case.name}/{probe.name}" for probe in case.probes]
                 wanted += ids
                 if not all(each in results.answers for each in ids):
                     used = with_ideal_summaries(models, case.statements) if ideal_summaries else models
                     async with remembers(used, budget, case.topics) as memory:
                         await _session(case, name, memory, models, ids, results)
-                progress.advance(task)
+                shown_progress.advance(task)
     return [results.answers[each] for each in wanted]
 
 
@@ -144,8 +144,6 @@ async def _session(
                 answer=answer,
                 seconds=round(time.perf_counter() - begun, 3),
                 compactions=memory.compactions - since,
-                failures=memory.failures,
-                overruns=memory.overruns,
             )
         )
 
@@ -155,9 +153,4 @@ def shown(messages: Iterable[BaseMessage]) -> str:
     return "\n\n".join(text_of(message) for message in list(messages)[1:-1])
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a value as indented JSON."""
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", "utf-8")
-
-
-__all__ = ["Answer", "Results", "run", "shown", "write_json"]
+__all__ = ["Answer", "Results", "progress", "run", "shown"]

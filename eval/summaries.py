@@ -5,15 +5,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from eval.cases import NOTES
 from eval.facts import PERSONAL, SIMPLE, TALK
+from eval.grading import names
 from eval.memories import Models
+from eval.report import Row, share
+from eval.run import Answer, Results, progress
 from xr_ai_conversation.nodes.message import reply_of
 from xr_ai_conversation.state.budgets import Budgets
 from xr_ai_conversation.state.compaction import compaction, next_job
@@ -52,11 +57,11 @@ def compactions(seeds: int) -> Iterator[Compaction]:
                     chance = random.Random(f"summary {name}")
                     drawn = [(s, chance.choice(s.values)) for s in chance.sample(subjects, 2 * FACTS)]
                     said = [subject.stated(value) for subject, value in drawn[:FACTS]]
-                    kept = [subject.stated(value) for subject, value in drawn[FACTS:]] if earlier else []
+                    known = [subject.stated(value) for subject, value in drawn[FACTS:]] if earlier else []
                     yield Compaction(
                         name,
                         topic,
-                        _context(chance, topic, said, kept),
+                        _context(chance, topic, said, known),
                         tuple(value for _, value in drawn[:FACTS]),
                         tuple(value for _, value in drawn[FACTS:]) if earlier else (),
                         wording,
@@ -64,7 +69,7 @@ def compactions(seeds: int) -> Iterator[Compaction]:
 
 
 def _context(
-    chance: random.Random, topic: str | None, said: list[str], kept: list[str]
+    chance: random.Random, topic: str | None, said: list[str], known: list[str]
 ) -> ParticipantContext:
     time = datetime(2026, 3, 4, 9, 0, tzinfo=timezone(timedelta(hours=1)))
     talk = [*chance.sample(TALK, 3), *((text, "I see.") for text in said)]
@@ -80,9 +85,9 @@ def _context(
             if topic
             else {"id": f"{number}", "time": at, "request": text, "response": response}
         )
-    if kept:
+    if known:
         start, end = stamp(time - timedelta(hours=1)), stamp(time - timedelta(minutes=3))
-        found["summary"] = Summary(id="earlier", text=" ".join(kept), start=start, end=end, covers=3)
+        found["summary"] = Summary(id="earlier", text=" ".join(known), start=start, end=end, covers=3)
     if topic:
         context["topics"][topic] = found
     else:
@@ -94,8 +99,44 @@ def _context(
     return context
 
 
-async def summary_of(each: Compaction, models: Models) -> tuple[str, str]:
-    """Return the summary that the models make of a section, and why there is none."""
+async def kept(asked: Sequence[Compaction], models: Models, path: Path) -> list[Row]:
+    """Return the shares of facts that summaries keep, by kind; what is in the file already is not asked again."""
+    results = Results(path)
+    with progress() as shown:
+        for each in shown.track(asked, description="compactions"):
+            if f"{models.name}/{each.name}" not in results.answers:
+                results.add(await _answer(each, models))
+    texts = [(each, results.answers[f"{models.name}/{each.name}"]["answer"]) for each in asked]
+    found: dict[str, list[bool]] = {}
+    for each, text in texts:
+        for kind, values in (("new", each.new), ("of the earlier summary", each.old)):
+            for facts in (f"{each.wording}, {kind}", "all facts"):
+                found.setdefault(facts, []).extend(names(text, [value]) for value in values)
+    found["summaries made"] = [bool(text) for _, text in texts]
+    return [{"facts": kind, "n": len(hits), "kept": share(hits)} for kind, hits in found.items() if hits]
+
+
+async def _answer(each: Compaction, models: Models) -> Answer:
+    begun = time.perf_counter()
+    text, why = await _summary_of(each, models)
+    return Answer(
+        id=f"{models.name}/{each.name}",
+        memory="ours",
+        case=each.name,
+        question="",
+        current=[*each.new, *each.old],
+        stale=[],
+        tags={"rejected": why},
+        prompt="",
+        bytes=0,
+        answer=text,
+        seconds=round(time.perf_counter() - begun, 3),
+        compactions=1,
+    )
+
+
+async def _summary_of(each: Compaction, models: Models) -> tuple[str, str]:
+    """Return the summary that the models make of a section, or why there is none."""
     entries = (
         each.context["topics"][each.topic]["entries"]
         if each.topic
@@ -120,4 +161,4 @@ async def summary_of(each: Compaction, models: Models) -> tuple[str, str]:
             return ("", outcome.value) if isinstance(outcome, Rejection) else (outcome["summary"]["text"], "")
 
 
-__all__ = ["BUDGETS", "FACTS", "Compaction", "compactions", "summary_of"]
+__all__ = ["BUDGETS", "FACTS", "Compaction", "compactions", "kept"]

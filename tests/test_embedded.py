@@ -13,6 +13,7 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
 
+from xr_ai_conversation import ContextManager
 from xr_ai_conversation.models import ContextTooSmallError, EmbeddedModel, EmbeddedModelError, explain
 
 pytestmark = pytest.mark.model
@@ -107,6 +108,18 @@ async def test_summaries_are_served_one_after_the_other(model: EmbeddedModel) ->
     tasks = (model.summaries.ainvoke(summarising(500 + n), max_tokens=40) for n in range(3))
     for reply in await asyncio.gather(*tasks):
         assert_ended(reply, bound=40)
+
+
+async def test_a_summary_names_the_facts_that_were_said(model: EmbeddedModel) -> None:
+    async with ContextManager(model.summaries, prompts=model.prompts, dialogue_budget_bytes=900) as context:
+        for said in ("The key is in the cellar.", "The parcel is for Victor.", "The flight goes to Oslo."):
+            await context.record_exchange("ann", said, "I see. I will think of it when you ask me for it.")
+        await context.record_exchange("ann", "Thank you.", "Gladly. " * 20)
+        await context.settled("ann")
+        summary = (await context.snapshot("ann"))["dialogue"]["summary"]
+    assert summary is not None
+    assert all(fact in summary["text"] for fact in ("cellar", "Victor", "Oslo"))
+    assert "Facts:" not in summary["text"]
 
 
 async def test_answers_and_summaries_are_free_again_after_cancellations(model: EmbeddedModel) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import random
 import re
+import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,19 +18,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage
 
-from eval.__main__ import retention, summaries
+from eval.__main__ import main
 from eval.cases import NOTES, Case, Noted, Probe, Said
 from eval.conflicts import KINDS, conflicts
-from eval.dialogues import answer_stands, case_of, evidence_stands, read
+from eval.dialogues import answer_stands, case_of, evidence_stands, read, retained
 from eval.facts import LANGUAGES, SIMPLE, TALK, Subject
 from eval.grading import Verdict, abstains, f1, mean_interval, names, right, verdict, wilson
 from eval.injection import ATTACKS, CANARY, PLACES, Forged, attacks, holds, injections, read_back, shape
 from eval.memories import Models, Ours, full, ours, window
 from eval.models import with_ideal_summaries
-from eval.report import measured, report
+from eval.page import write
+from eval.pictures import bars, recall, retention
+from eval.report import cell, load, measured, rows_of, save, share
 from eval.run import Answer, Results, run, shown
 from eval.sessions import CORRECTED_EARLIER, DISTANCES, OVERSIZED, sessions
-from eval.summaries import compactions
+from eval.summaries import compactions, kept
 from xr_ai_conversation import CompactionPrompts
 from xr_ai_conversation.state.text import size
 
@@ -56,7 +60,6 @@ def an_answer(
         answer=text,
         seconds=0.0,
         compactions=0,
-        failures=0,
     )
 
 
@@ -214,18 +217,107 @@ async def test_a_run_asks_only_what_has_no_answer_yet_and_survives_half_a_line(t
     assert len(model.requests) == 5
 
 
-def test_what_is_reported_counts_right_answers_and_what_prompts_show(tmp_path: Path) -> None:
+def test_what_is_reported_counts_right_answers_and_what_prompts_show() -> None:
     answers = [
         an_answer("The garage.", current=["garage"], stale=["attic"], prompt="garage attic"),
         an_answer("The attic.", current=["garage"], stale=["attic"], prompt="attic"),
         an_answer("No idea.", current=["garage"], stale=["attic"], prompt="nothing"),
     ]
     row = measured(answers)
-    assert [row[column]["share"] for column in ("right", "stale", "abstains")] == pytest.approx([1 / 3] * 3)
-    assert [row[c]["share"] for c in ("prompt has it", "prompt misleads")] == pytest.approx([1 / 3] * 2)
-    report("some", {("all", "ours"): answers}, tmp_path, setting={"model": "fake"})
-    assert json.loads((tmp_path / "some.json").read_text())["rows"][0]["right"]["n"] == 3
-    assert (tmp_path / "some.png").stat().st_size > 5_000
+    for column in ("right", "names the stale", "says unknown", "prompt has it", "prompt has only the stale"):
+        assert row[column]["share"] == pytest.approx(1 / 3), column
+    assert row["makes one up"]["share"] == 0
+
+
+def rows_for_a_page() -> list[dict[str, object]]:
+    right = [an_answer("The garage.", current=["garage"], stale=["attic"], case=f"{n}") for n in range(9)]
+    wrong = [an_answer("The attic.", current=["garage"], stale=["attic"], case=f"{n}") for n in range(9)]
+    for answer in wrong:
+        answer["memory"] = "window"
+    return rows_of([*right, *wrong], "kind", lambda _: "corrected")
+
+
+def test_the_page_has_the_figures_that_were_written_and_tells_where_ours_is_ahead_and_behind(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "eval").mkdir()
+    about = {"setting": "nine of each", "model": "fake"}
+    save(tmp_path / "eval" / "sessions.json", about, rows_for_a_page())
+    assert load(tmp_path / "eval" / "sessions.json") == (about, rows_for_a_page())
+    page = write(tmp_path).read_text()
+    assert "Measured: nine of each; fake." in page
+    right, stale = (
+        next(line for line in page.splitlines() if f"corrected | {each} |" in line)
+        for each in ("right", "names the stale")
+    )
+    assert "ahead of window" in right
+    assert "100 % [70 to 100]" in right
+    assert "ahead of window" in stale
+    swapped = [
+        {**row, "memory": {"ours": "window", "window": "ours"}[str(row["memory"])]}
+        for row in rows_for_a_page()
+    ]
+    save(tmp_path / "eval" / "sessions.json", about, swapped)
+    assert "behind of window" not in write(tmp_path).read_text()
+    assert "behind window" in write(tmp_path).read_text()
+
+
+def test_a_page_of_nothing_that_was_measured_has_no_tables(tmp_path: Path) -> None:
+    assert "| ---" not in write(tmp_path).read_text()
+
+
+def test_a_cell_says_what_was_counted_with_its_interval() -> None:
+    assert cell(share([True] * 8 + [False] * 2)) == "80 % [49 to 94]"
+    assert cell(1_234) == "1,234"
+    assert cell("ours") == "ours"
+
+
+def test_pictures_are_drawn_of_the_rows_of_each_kind() -> None:
+    rows = rows_for_a_page()
+    assert [axes.get_title() for axes in bars(rows).axes] == ["right", "prompt has it"]
+    by_distance = [{**row, "turns since": number} for number, row in enumerate(rows, 1)]
+    assert len(recall(by_distance).axes) == 2
+    shares = {each: share([True]) for each in ("evidence, word for word", "all words of the answer")}
+    assert len(retention([{"budget": 2_400, "memory": "ours", **shares}]).axes) == 2
+
+
+def test_without_the_peers_installed_the_others_are_compared_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "eval.peers", None)
+    monkeypatch.setattr("eval.__main__.open_models", lambda *_: nullcontext(models(ScriptedModel())))
+    main(["--quick", "--to", str(tmp_path), "sessions"])
+    rows = load(tmp_path / "eval" / "sessions.json")[1]
+    assert {row["memory"] for row in rows} == {"ours", "window", "full"}
+    assert "uv run --group peers" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--quick", "--to", str(tmp_path), "sessions", "--memories", "langmem"])
+    assert "uv run --group peers" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:Importing Send from langgraph")  # by what langmem imports
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["dialogues", "nowhere.json"], "nowhere.json' does not exist"),
+        (["sessions", "--memories", "ours,elephant"], "No memory is called 'elephant'"),
+        (["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "conflicts"], "cannot be reached"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_one_sentence(
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["--quick", *arguments])
+    assert ended.value.code in (1, 2)
+    told = capsys.readouterr().err.splitlines()
+    assert sentence in told[-1]
+    assert "Traceback" not in "".join(told)
 
 
 @pytest.mark.parametrize("where", PLACES)
@@ -343,15 +435,16 @@ def test_a_compaction_is_given_the_facts_that_it_is_asked_for() -> None:
 async def test_a_summary_that_keeps_its_facts_is_told_from_one_that_loses_them_and_from_none(
     tmp_path: Path,
 ) -> None:
-    def kept(messages: list[BaseMessage]) -> str:
+    def all_of_it(messages: list[BaseMessage]) -> str:
         return " ".join(re.findall(r"(?:summary|user|update)> (.*)", str(messages[-1].content)))
 
-    shares = [
-        (await summaries(1, models(ScriptedModel(), ScriptedModel(script=script)), tmp_path / f"{number}"))
-        for number, script in enumerate((replies(kept), says("They talked."), says("")))
-    ]
-    assert [found["all"]["share"] for found in shares] == [1.0, 0.0, 0.0]
-    assert [found["summaries made"]["share"] for found in shares] == [1.0, 1.0, 0.0]
+    for number, (script, expected) in enumerate(
+        ((replies(all_of_it), [1.0, 1.0]), (says("They talked."), [0.0, 1.0]), (says(""), [0.0, 0.0]))
+    ):
+        fake = models(ScriptedModel(), ScriptedModel(script=script))
+        rows = await kept(list(compactions(1)), fake, tmp_path / f"{number}")
+        shares = {row["facts"]: row["kept"]["share"] for row in rows}
+        assert [shares["all facts"], shares["summaries made"]] == expected
 
 
 DIALOGUE = {
@@ -390,11 +483,12 @@ async def test_a_real_dialogue_is_replayed_in_exchanges_and_its_evidence_is_foun
     answers = await run(
         [case], {"ours": ours}, models(ScriptedModel(script=says("A red kite."))), 4_000, tmp_path / "a"
     )
-    found = retention(answers, {case.name: expected})
-    assert (found["evidence"]["share"], found["evidence"]["n"]) == (1.0, 2)
-    assert found["words"]["share"] == 1.0
-    assert found["f1"]["mean"] == pytest.approx(0.5)
-    assert (found["abstains"]["share"], found["abstains"]["n"]) == (0.0, 1)
+    (found,) = retained(answers, {case.name: expected}, 4_000)
+    assert (found["evidence, word for word"]["share"], found["evidence, word for word"]["n"]) == (1.0, 2)
+    assert found["all words of the answer"]["share"] == 1.0
+    assert found["F1"]["mean"] == pytest.approx(0.5)
+    unknown = found["says unknown where it was never said"]
+    assert (unknown["share"], unknown["n"]) == (0.0, 1)
 
 
 def test_evidence_that_was_left_out_or_reworded_does_not_stand_in_a_prompt() -> None:
