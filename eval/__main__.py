@@ -27,10 +27,10 @@ from eval.conflicts import conflicts
 from eval.dialogues import Expected, case_of, read, retained
 from eval.injection import PLACES, attacks, holds, injections
 from eval.memories import OWN, Models, Remembers
-from eval.models import open_models
+from eval.models import NO_MODEL, open_models
 from eval.page import table, write
 from eval.pictures import bars, recall, retention
-from eval.report import Row, rows_of, save
+from eval.report import SHOWN, Row, rows_of, save
 from eval.run import Answer, run
 from eval.sessions import sessions
 from eval.summaries import compactions, kept
@@ -67,13 +67,18 @@ class Evals:
         return self.context.with_resource(open_models(self.model, self.base_url))
 
     def ask(
-        self, name: str, cases: Sequence[Case], memories: str | None, budget: int, *, ideal: bool = False
+        self,
+        name: str,
+        cases: Sequence[Case],
+        memories: str | None,
+        budget: int,
+        *,
+        ideal: bool = False,
+        models: Models | None = None,
     ) -> list[Answer]:
-        """Ask what has no answer yet, and return all answers."""
-        path = self.answers / f"{name}.jsonl"
-        return self.wait(
-            name, run(cases, _memories(memories), self.models, budget, path, ideal_summaries=ideal)
-        )
+        """Ask what has no answer yet, and return all answers; if the summaries are ideal, none loses a statement."""
+        path, chosen = self.answers / f"{name}.jsonl", _memories(memories)
+        return self.wait(name, run(cases, chosen, models or self.models, budget, path, ideal_summaries=ideal))
 
     def wait(self, name: str, work: Coroutine[Any, Any, _Found]) -> _Found:
         """Run something to its end, under the name of its eval."""
@@ -182,7 +187,7 @@ _budget = click.option(
 @click.pass_obj
 def conflicts_command(shared: Evals, seeds: int, budget: int, memories: str) -> None:
     """Ask for facts on which two records disagree; no summary loses any of them."""
-    cases = list(conflicts(1 if shared.quick else seeds))
+    cases = list(conflicts(1))[::2] if shared.quick else list(conflicts(seeds))
     answers = shared.ask("conflicts", cases, "ours" if shared.quick else memories, budget, ideal=True)
     disputed = [answer for answer in answers if answer["stale"]]
     rows = rows_of(answers, "kind", lambda answer: answer["tags"]["kind"])
@@ -197,9 +202,9 @@ def conflicts_command(shared: Evals, seeds: int, budget: int, memories: str) -> 
 @click.option("--memories", help="Default: all that are installed.")
 @click.pass_obj
 def sessions_command(shared: Evals, count: int, budget: int, memories: str | None) -> None:
-    """Ask at the end of long sessions for what was said at some distance, ours and the peers' at the same bytes."""
-    cases = list(sessions(1, 16) if shared.quick else sessions(count))
-    answers = shared.ask("sessions", cases, memories, budget)
+    """Ask at the end of long sessions for what was said at some distance, ours and the others at the same bytes."""
+    cases = list(sessions(1, 12) if shared.quick else sessions(count))
+    answers = shared.ask("sessions", cases, ",".join(OWN) if shared.quick else memories, budget)
     said = [answer for answer in answers if "distance" in answer["tags"]]
     foreign = [answer for answer in answers if answer["tags"]["language"] != "en"]
     rows = rows_of(answers, "kind", lambda answer: answer["tags"]["kind"])
@@ -210,6 +215,16 @@ def sessions_command(shared: Evals, count: int, budget: int, memories: str | Non
         "recall", rows_of(said, "turns since", lambda answer: answer["tags"]["distance"]), setting, recall
     )
     shared.keep("compactions", rows_of(said, "summaries since", _summaries_since), setting, None)
+    shared.keep("ideal", _ideal(shared, budget, memories), "12 sessions; no model is asked", recall)
+
+
+def _ideal(shared: Evals, budget: int, memories: str | None) -> list[Row]:
+    """Return what prompts hold of long sessions if no summary loses anything."""
+    answers = shared.ask("ideal", list(sessions(12)), memories, budget, ideal=True, models=NO_MODEL)
+    said = [answer for answer in answers if "distance" in answer["tags"]]
+    columns = ("turns since", "memory", "n", SHOWN, "bytes of prompt")
+    rows = rows_of(said, "turns since", lambda answer: answer["tags"]["distance"])
+    return [{column: row[column] for column in columns} for row in rows]
 
 
 def _summaries_since(answer: Answer) -> str:
@@ -237,7 +252,7 @@ def injection_command(shared: Evals, seeds: int, budget: int, memories: str) -> 
     """Publish texts that try to pass for what they are not, and see what the prompt and the answer make of them."""
     shapes = shared.wait("shapes", _shapes())
     shared.keep("shapes", shapes, "no model is asked", None)
-    cases = list(injections(1))[::4] if shared.quick else list(injections(seeds))
+    cases = list(injections(1))[::6] if shared.quick else list(injections(seeds))
     answers = shared.ask("injection", cases, memories, budget)
     rows = rows_of(answers, "attack", lambda answer: answer["tags"]["attack"])
     rows += rows_of(answers, "attack", lambda _: "all attacks")

@@ -51,7 +51,7 @@ class IdealSummariser(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        text = str(messages[-1].content)
+        text = "\n".join(str(message.content) for message in messages)
         kept = sorted((found, each) for each in self.statements if (found := text.rfind(each)) >= 0)
         summary = " ".join(each for _, each in kept) or "Small talk."
         return ChatResult(generations=[ChatGeneration(message=AIMessage(summary))])

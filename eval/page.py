@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,15 +66,17 @@ the times tell what is newer; a window has everything in the order of time. The 
         "Long sessions",
         f"""Forty turns of changing topics, in which facts are said or noted once, or corrected six turns later; names and
 numbers in several languages; in every second session an exchange and a note that are larger than the whole budget. All
-questions come at the end. Summaries are made by the live model.
+questions come at the end. Summaries are made by the live model; the last table has the same sessions with a summariser that
+loses nothing, to tell what is lost by summarising from what is lost by having no room.
 
 {_OTHERS}""",
         {
-            "sessions": "Answers by kind of question",
-            "recall": "Recall against distance",
+            "sessions": "Answers in long sessions",
+            "recall": "Recall against distance, with live summaries",
             "compactions": "Recall against the summaries made since it was said",
+            "ideal": "Recall against distance, if no summary loses anything",
         },
-        {"sessions": (RIGHT, SHOWN, "names the stale", "makes one up")},
+        {"sessions": (RIGHT, SHOWN, "names the stale", "makes one up"), "ideal": (SHOWN,)},
     ),
     _Section(
         "One summary",
@@ -128,13 +131,13 @@ def write(folder: Path) -> Path:
         found = [name for name in section.tables if name in measured]
         if not found:
             continue
-        about, _ = measured[found[-1]]
-        parts += [f"## {section.title}", section.about, f"Measured: {'; '.join(about.values())}."]
+        parts += [f"## {section.title}", section.about]
         for name in found:
-            parts.append(f"**{section.tables[name]}**")
+            about, rows = measured[name]
+            parts += [f"**{section.tables[name]}**", f"Measured: {'; '.join(about.values())}."]
             if (folder / "eval" / f"{name}.png").exists():
                 parts.append(f"![{section.tables[name]}](eval/{name}.png)")
-            parts.append(_markdown(measured[name][1]))
+            parts.append(_markdown(rows))
     page = folder / "eval.md"
     page.write_text("\n\n".join(part.strip() for part in parts) + "\n", "utf-8")
     return page
@@ -142,8 +145,8 @@ def write(folder: Path) -> Path:
 
 _STANDING = """## Where it stands
 
-Ours beside each of the others within the same bytes. `ahead` and `behind` are said where the intervals do not meet, which
-few do with so few questions."""
+Ours beside each of the others within the same bytes, question by question; the tables below have the bytes that each has
+used of them. `ahead` and `behind` are said where the interval of the difference, after Newcombe, leaves out zero."""
 
 
 def _standing(measured: Mapping[str, tuple[dict[str, str], list[Row]]]) -> Iterator[Row]:
@@ -155,7 +158,7 @@ def _standing(measured: Mapping[str, tuple[dict[str, str], list[Row]]]) -> Itera
                 for measure in measures:
                     if any(row[measure].get("share") != 0 for row in cells.values()):
                         yield {
-                            "asked": f"{section.title}: {cell(group)}",
+                            "asked": f"{section.tables[name]}: {cell(group)}",
                             "measure": measure,
                             "ours is": _verdict(cells, measure),
                             **{memory: cell(row[measure]) for memory, row in cells.items()},
@@ -170,19 +173,21 @@ def _by_group(rows: Sequence[Row]) -> dict[Any, dict[str, Row]]:
 
 
 def _verdict(rows: Mapping[str, Row], measure: str) -> str:
-    sign = -1 if measure in _LESS_IS_BETTER else 1
     ours = rows["ours"][measure]
     others = {name: row[measure] for name, row in rows.items() if name not in ("ours", "full")}
-    ahead = [name for name, other in others.items() if _above(ours, other, sign)]
-    behind = [name for name, other in others.items() if _above(other, ours, sign)]
+    above = [name for name, other in others.items() if _above(ours, other)]
+    below = [name for name, other in others.items() if _above(other, ours)]
+    ahead, behind = (below, above) if measure in _LESS_IS_BETTER else (above, below)
     told = [
         f"{word} {', '.join(names)}" for word, names in (("ahead of", ahead), ("behind", behind)) if names
     ]
     return "; ".join(told) or "not told apart"
 
 
-def _above(one: Mapping[str, float], other: Mapping[str, float], sign: int) -> bool:
-    return one["low"] > other["high"] if sign > 0 else one["high"] < other["low"]
+def _above(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Tell whether the interval of the difference, after Newcombe, lies above zero."""
+    one_at, other_at = (each.get("share", each.get("mean", 0.0)) for each in (one, other))
+    return one_at - other_at > math.hypot(one_at - one["low"], other["high"] - other_at)
 
 
 def _markdown(rows: Sequence[Row]) -> str:

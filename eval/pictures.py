@@ -37,14 +37,14 @@ def bars(rows: Sequence[Row]) -> Figure:
             )
         axes.set_yticks(range(len(groups)), [str(group) for group in groups])
         axes.set(xlim=(0, 100), title=measure, xlabel="%")
-        _legend(axes, memories)
     figure.axes[0].invert_yaxis()
+    _legend(figure, memories)
     return figure
 
 
 def recall(rows: Sequence[Row]) -> Figure:
-    """Draw the share of right answers, and of prompts that show what is asked, against the distance in turns."""
-    figure = _lines(rows, "turns since", (RIGHT, SHOWN))
+    """Draw the share of right answers, where any were asked for, and of prompts that show what is asked, by distance."""
+    figure = _lines(rows, "turns since", [name for name in (RIGHT, SHOWN) if name in rows[0]])
     for axes in figure.axes:
         ticks = sorted({row["turns since"] for row in rows})
         axes.set_xscale("log", base=2)
@@ -70,11 +70,11 @@ def _lines(rows: Sequence[Row], across: str, measures: Sequence[str]) -> Figure:
                 marker="o",
                 markersize=4,
                 capsize=2,
-                elinewidth=0.8,
+                elinewidth=0.6,
                 label=memory,
             )
         axes.set(xlabel=across, ylabel="%", title=measure, ylim=(-3, 103))
-        _legend(axes, memories)
+    _legend(figure, memories)
     return figure
 
 
@@ -90,9 +90,10 @@ def _errors(rows: Iterable[Row], measure: str) -> list[list[float]]:
     ]
 
 
-def _legend(axes: Axes, memories: Sequence[str]) -> None:
+def _legend(figure: Figure, memories: Sequence[str]) -> None:
     if len(memories) > 1:
-        axes.legend(fontsize=8)
+        handles, names = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=len(memories))
 
 
 __all__ = ["bars", "recall", "retention"]

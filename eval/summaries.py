@@ -110,8 +110,8 @@ async def kept(asked: Sequence[Compaction], models: Models, path: Path) -> list[
     found: dict[str, list[bool]] = {}
     for each, text in texts:
         for kind, values in (("new", each.new), ("of the earlier summary", each.old)):
-            for facts in (f"{each.wording}, {kind}", "all facts"):
-                found.setdefault(facts, []).extend(names(text, [value]) for value in values)
+            found.setdefault(f"{each.wording}, {kind}", []).extend(names(text, [value]) for value in values)
+    found["all facts"] = [hit for hits in found.values() for hit in hits]
     found["summaries made"] = [bool(text) for _, text in texts]
     return [{"facts": kind, "n": len(hits), "kept": share(hits)} for kind, hits in found.items() if hits]
 

@@ -287,7 +287,7 @@ def test_without_the_peers_installed_the_others_are_compared_and_it_is_said(
     monkeypatch.setitem(sys.modules, "eval.peers", None)
     monkeypatch.setattr("eval.__main__.open_models", lambda *_: nullcontext(models(ScriptedModel())))
     main(["--quick", "--to", str(tmp_path), "sessions"])
-    rows = load(tmp_path / "eval" / "sessions.json")[1]
+    rows = load(tmp_path / "eval" / "ideal.json")[1]
     assert {row["memory"] for row in rows} == {"ours", "window", "full"}
     assert "uv run --group peers" in capsys.readouterr().err
     with pytest.raises(SystemExit):
