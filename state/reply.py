@@ -59,7 +59,7 @@ _DECLINES = re.compile(
     re.IGNORECASE,
 )
 # A heading that many models begin with. Of what follows only markup goes, no sign of a number or currency.
-_LABEL = re.compile(r"\A[\s*_#]*(?:the )?summary[\s*_]*:[\s*_]*", re.IGNORECASE)
+_LABEL = re.compile(r"\A[\s*_#]*(?:the )?(?:summary|facts)[\s*_]*:[\s*_]*", re.IGNORECASE)
 _LONGEST_REFUSAL = 400  # characters; a longer text that begins like a refusal says more than that
 
 

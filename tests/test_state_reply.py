@@ -183,7 +183,7 @@ def test_reasoning_and_space_around_do_not_enter_the_summary(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "label", ["Summary:", "**Summary:**\n\n", "## Summary:\n", "The summary: ", "**Summary**: "]
+    "label", ["Summary:", "**Summary:**\n\n", "## Summary:\n", "The summary: ", "**Summary**: ", "Facts: "]
 )
 @pytest.mark.parametrize(
     "text", [SUMMARY, "$40 was paid.", "-5 degrees outside.", "(Room 4) is red.", "「漢字」"]

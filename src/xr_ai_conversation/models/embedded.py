@@ -69,9 +69,9 @@ class EmbeddedModel:
     def prompts(self) -> CompactionPrompts:
         """What this model is best told to keep when it compacts: it can follow no more than one short sentence."""
         return CompactionPrompts(
-            dialogue="Summarize the conversation above.",
-            incremental="Summarize the updates above.",
-            shorten="Shorten the summary above.",
+            dialogue="List the facts above in short sentences.",
+            incremental="List the facts above in short sentences.",
+            shorten="List the facts above in short sentences.",
         )
 
     @property

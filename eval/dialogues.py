@@ -1,0 +1,169 @@
+# SPDX-FileCopyrightText: 2026 xr-ai-conversation contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Long real dialogues with questions, read from a path: nothing of them comes with the project.
+
+The file is a list of conversations: `id`, `speakers`, `sessions` of a `time` and `turns` (`id`, `speaker`, `text`), and
+`questions` of a `question`, its `answer`, the ids of its `evidence`, and a `category` (5: the answer is wrong, and the
+right thing to say is that it was not said).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pydantic import BaseModel, TypeAdapter
+
+from eval.cases import Case, Probe, Said, Step
+from eval.grading import abstains, f1, folded, words
+from eval.report import Row, grouped, mean, share
+from eval.run import Answer
+
+ADVERSARIAL = 5
+"""The category of questions whose answer was never said."""
+
+
+class _Turn(BaseModel):
+    id: str
+    speaker: str
+    text: str
+
+
+class _Session(BaseModel):
+    time: str
+    turns: list[_Turn]
+
+
+class _Question(BaseModel):
+    question: str
+    answer: str | int | None = None
+    evidence: list[str] = []
+    category: int
+
+
+class Dialogue(BaseModel):
+    """One conversation of the file."""
+
+    id: str
+    speakers: list[str]
+    sessions: list[_Session]
+    questions: list[_Question]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a question is graded by."""
+
+    answer: str
+    evidence: tuple[str, ...]
+    """The texts of the turns that hold the answer."""
+    category: int
+
+
+def read(path: Path) -> list[Dialogue]:
+    """Read the dialogues of a file."""
+    return TypeAdapter(list[Dialogue]).validate_json(path.read_bytes())
+
+
+def began(text: str) -> datetime:
+    """Return the time of a session, as `1:56 pm on 8 May, 2023`; the data names no zone."""
+    return datetime.strptime(text.strip().upper(), "%I:%M %p ON %d %B, %Y").replace(tzinfo=UTC)
+
+
+def exchanges(dialogue: Dialogue) -> Iterator[Said]:
+    """Yield the turns of a dialogue in pairs: what one says is the request, what the next says the response."""
+    for session in dialogue.sessions:
+        time = began(session.time)
+        for number in range(0, len(session.turns), 2):
+            first, *second = session.turns[number : number + 2]
+            request = f"{first.speaker}: {first.text}"
+            yield Said(time, request, f"{second[0].speaker}: {second[0].text}" if second else "(no answer)")
+            time += timedelta(seconds=30)
+
+
+def case_of(dialogue: Dialogue, questions: int | None) -> tuple[Case, dict[str, Expected]]:
+    """Return a dialogue as a session that ends in its questions, and what they are graded by, by name.
+
+    Args:
+        dialogue: One conversation.
+        questions: How many of its questions, spread evenly; None is all.
+    """
+    texts = {turn.id: turn.text for session in dialogue.sessions for turn in session.turns}
+    steps: list[Step] = list(exchanges(dialogue))
+    asked = [step.time for step in steps if isinstance(step, Said)][-1] + timedelta(hours=1)
+    every = max(1, len(dialogue.questions) // questions) if questions else 1
+    expected: dict[str, Expected] = {}
+    for number, each in list(enumerate(dialogue.questions))[::every][:questions]:
+        evidence = tuple(texts[name] for name in each.evidence if name in texts)
+        name = f"{number}"
+        expected[name] = Expected(str(each.answer or ""), evidence, each.category)
+        steps.append(
+            Probe(name, each.question, asked, (), (), {"category": each.category, "question": number})
+        )
+    return Case(dialogue.id, tuple(steps)), expected
+
+
+def evidence_stands(prompt: str, evidence: tuple[str, ...]) -> bool:
+    """Tell whether every turn that holds the answer stands in a prompt, word for word."""
+    shown = _plain(prompt)
+    return bool(evidence) and all(_plain(text) in shown for text in evidence)
+
+
+def answer_stands(prompt: str, answer: str) -> bool:
+    """Tell whether a prompt has every word of the answer, in whatever words around: the most that a reader could use."""
+    shown = set(words(prompt))
+    return bool(words(answer)) and all(word in shown for word in words(answer))
+
+
+def retained(
+    answers: Sequence[Answer], expected: Mapping[str, Mapping[str, Expected]], budget: int
+) -> list[Row]:
+    """Return, of each memory, how much of the evidence stands in the prompts, and how good the answers are.
+
+    Args:
+        answers: To the questions of some dialogues.
+        expected: What they are graded by, by case and question.
+        budget: The bytes of prompt that they were given.
+    """
+    rows: list[Row] = []
+    for memory, found in grouped(answers, lambda answer: answer["memory"]).items():
+        pairs = [(each, expected[each["case"]][str(each["tags"]["question"])]) for each in found]
+        real = [(each, graded) for each, graded in pairs if graded.category != ADVERSARIAL]
+        never = [each for each, graded in pairs if graded.category == ADVERSARIAL]
+        rows.append(
+            {
+                "budget": budget,
+                "memory": memory,
+                "n": len(found),
+                "evidence, word for word": share(
+                    evidence_stands(each["prompt"], graded.evidence) for each, graded in real
+                ),
+                "all words of the answer": share(
+                    answer_stands(each["prompt"], graded.answer) for each, graded in real
+                ),
+                "F1": mean([f1(each["answer"], graded.answer) for each, graded in real]),
+                "says unknown where it was never said": share(abstains(each["answer"]) for each in never),
+                "bytes of prompt": mean([each["bytes"] for each in found]),
+            }
+        )
+    return rows
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"^(?:user|assistant)> ", "", folded(text), flags=re.MULTILINE))
+
+
+__all__ = [
+    "ADVERSARIAL",
+    "Dialogue",
+    "Expected",
+    "answer_stands",
+    "case_of",
+    "evidence_stands",
+    "exchanges",
+    "read",
+    "retained",
+]
