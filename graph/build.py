@@ -99,6 +99,9 @@ def build_graph(
         TypeError: An argument is of the wrong type.
         ValueError: Topics or budgets cannot be; the message says which, and what is allowed.
     """
+    for name, given in (("llm", llm), ("summary_llm", summary_llm or llm)):
+        if not isinstance(given, BaseChatModel):
+            raise TypeError(f"{name} must be a LangChain chat model, got {type(given).__name__}")
     budgets = Budgets.of(
         summary_topics=summary_context_topics,
         incremental_topics=incremental_context_topics,

@@ -17,7 +17,7 @@ from langgraph.config import get_stream_writer
 from xr_ai_conversation.nodes.message import finish_of, text_of
 from xr_ai_conversation.nodes.step import Step
 from xr_ai_conversation.state.budgets import Budgets
-from xr_ai_conversation.state.chat import request_of
+from xr_ai_conversation.state.chat import is_answered, request_of
 from xr_ai_conversation.state.manifest import manifest, outline
 from xr_ai_conversation.state.participant import Changes, NodeInput, context_of
 from xr_ai_conversation.state.prompt import PromptView, context_message, prompt_view
@@ -62,10 +62,12 @@ class _Answer:
     def __init__(
         self, state: NodeInput, system: str, budgets: Budgets, clock: Callable[[], datetime]
     ) -> None:
-        given = state.get("request")
-        self._request = clean(given) if given is not None else request_of(state.get("messages", ()))
+        given, messages = state.get("request"), state.get("messages", [])
+        self._request = clean(given) if given is not None else request_of(messages)
         self._now = instant(state["asked"]) if "asked" in state else clock()
         self._context, self._budgets = context_of(state), budgets
+        if given is None and is_answered(messages, self._context["dialogue"]["entries"]):
+            raise ValueError("there is no request to answer: the last message is an answer that is recorded")
         self._seen = prompt_view(self._context, budgets)
         self.messages = answer_messages(system, self._seen, self._request, self._now)
         self.config: RunnableConfig = {

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Any, Literal, NotRequired, TypeAlias
 
 from typing_extensions import TypedDict
@@ -54,6 +55,18 @@ def request_of(messages: Any) -> str:
     return request
 
 
+def is_answered(messages: Sequence[ChatMessage], entries: Sequence[Entry]) -> bool:
+    """Tell whether the last of the messages is the answer of the newest exchange, so that there is nothing to answer.
+
+    Args:
+        messages: As kept.
+        entries: The uncompacted exchanges of the dialogue.
+    """
+    last = [(message["type"], message["content"]) for message in messages[-2:]]
+    newest = shown(entries[-1:], ())
+    return bool(newest) and last == [(message["type"], message["content"]) for message in newest]
+
+
 def told(before: Sequence[ChatMessage], given: Any) -> list[ChatMessage]:
     """Return the messages after those that were given; the reducer of `messages`.
 
@@ -83,7 +96,7 @@ def shown(entries: Iterable[Entry], before: Sequence[ChatMessage]) -> list[ChatM
 
     Args:
         entries: Of the dialogue.
-        before: What was shown until now: a message that is there again, counted from the end, keeps its id.
+        before: What was shown until now: a message that is there again, sought from the end, keeps its id.
     """
     messages: list[ChatMessage] = []
     for entry in entries:
@@ -91,10 +104,13 @@ def shown(entries: Iterable[Entry], before: Sequence[ChatMessage]) -> list[ChatM
             messages.append({"type": "human", "content": entry["request"], "id": f"{entry['id']}-human"})
             if entry["response"]:
                 messages.append({"type": "ai", "content": entry["response"], "id": f"{entry['id']}-ai"})
-    for message, known in zip(reversed(messages), reversed(before), strict=False):
-        if (message["type"], message["content"]) != (known["type"], known["content"]):
-            break
-        message["id"] = known["id"]
+    newest_first, known = messages[::-1], before[::-1]
+    now, then = (
+        [(message["type"], message["content"]) for message in each] for each in (newest_first, known)
+    )
+    for start, place, count in SequenceMatcher(None, now, then, autojunk=False).get_matching_blocks():
+        for number in range(count):
+            newest_first[start + number]["id"] = known[place + number]["id"]
     return messages
 
 
@@ -129,4 +145,4 @@ def _read(messages: Any) -> list[tuple[str, str, str | None]]:
     return read
 
 
-__all__ = ["ChatMessage", "request_of", "shown", "text_in", "told"]
+__all__ = ["ChatMessage", "is_answered", "request_of", "shown", "text_in", "told"]

@@ -221,7 +221,8 @@ def load_archive(stored: object) -> Archive:
 def first_fault(error: ValidationError) -> str:
     """Return where the first fault is, and what it is, without the value."""
     found = error.errors(include_input=False, include_url=False)[0]
-    return f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}"
+    place = ".".join(str(part) for part in found["loc"])
+    return f"{place or 'its top'}: {found['msg']}"
 
 
 def holds(found: Archive, archived: Archived) -> bool:

@@ -193,7 +193,10 @@ def wanted(given: Mapping[str, Any]) -> Wanted:
         if kind == "messages":
             request_of(given["messages"])
         if kind == "request" and not (isinstance(given[kind], str) and visible(given[kind])):
-            raise ValueError(f"request must be text that is not blank, got {type(given[kind]).__name__}")
+            got = "blank text" if isinstance(given[kind], str) else type(given[kind]).__name__
+            raise ValueError(f"request must be text that is not blank, got {got}")
+        if kind == "topic and text" and not {"topic", "text"} <= {*present}:
+            raise ValueError(f"an update must have a topic and a text, got {', '.join(present)} alone")
         if kind == "forget" and given[kind] is not True:
             raise ValueError(f"forget must be true or false, got {type(given[kind]).__name__}")
         return kind

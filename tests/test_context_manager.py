@@ -247,6 +247,10 @@ async def test_an_empty_question_is_recorded(clock: Clock) -> None:
         ),
         ({"history": 0}, "history must be at least 1"),
         ({"checkpointer": SqliteSaver}, "checkpointer must be asynchronous"),
+        (
+            {"checkpointer": "x.db"},
+            "checkpointer must be a LangGraph saver, as open_saver opens one.* got str",
+        ),
     ],
 )
 def test_what_cannot_be_configured_is_refused_with_what_is_allowed(

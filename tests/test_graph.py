@@ -68,7 +68,7 @@ async def test_a_bad_update_is_refused_and_leaves_a_thread_that_works(
 ) -> None:
     graph = whole(model(), clock).compile(checkpointer=InMemorySaver())
     await graph.ainvoke({"request": "Hello"}, P)
-    with pytest.raises(ValueError, match=r"topic must be|must not be blank"):
+    with pytest.raises(ValueError, match=r"topic must be|must not be blank|must have a topic and a text"):
         await graph.ainvoke(update, P)
     assert (await graph.ainvoke({"request": "Still there?"}, P))["reply"] == "ANSWER"
 
@@ -279,3 +279,9 @@ async def test_the_history_of_a_managed_thread_names_the_nodes_that_wrote(
         assert all(state.next == () for state in states)
         assert states[0].values["context"] == await context.snapshot("p")
         assert len(states) == 9
+
+
+@pytest.mark.parametrize("models", [("gpt",), (None,), (ScriptedModel(), 7)])
+def test_what_is_no_chat_model_is_refused_when_the_graph_is_built(models: Any) -> None:
+    with pytest.raises(TypeError, match=r"llm must be a LangChain chat model, got (str|NoneType|int)"):
+        build_graph(models[0], summary_llm=models[1] if len(models) > 1 else None)

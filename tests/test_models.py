@@ -180,3 +180,10 @@ def test_the_embedded_model_says_that_it_is_not_running() -> None:
 def test_the_runtime_is_loaded_only_when_it_is_started() -> None:
     code = "import sys, xr_ai_conversation.models; sys.exit('xllamacpp' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_base_url_without_a_scheme_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match="base_url must begin with http:// or https://, got 'localhost:8000/v1'"
+    ):
+        openai_model("m", base_url="localhost:8000/v1")

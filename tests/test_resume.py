@@ -13,6 +13,7 @@ from fakes.clock import Clock
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from xr_ai_conversation import build_graph
 
@@ -168,6 +169,18 @@ async def test_an_answer_can_be_edited_before_it_is_recorded_and_so_can_the_cont
     assert told((await graph.aget_state(P)).values)[0]["dialogue"] == (None, [("Hello", "BETTER", None)])
 
 
+async def test_an_answer_that_is_dropped_before_it_is_recorded_is_in_no_message_either(clock: Clock) -> None:
+    graph = whole(clock).compile(checkpointer=InMemorySaver(), interrupt_before=["record"])
+    for request in ("Hello", "Again"):
+        await graph.ainvoke({"request": request}, P)
+        if request == "Again":
+            await graph.aupdate_state(P, {"exchange": None})
+        await graph.ainvoke(None, P)
+    sections, messages = told((await graph.aget_state(P)).values)
+    assert sections["dialogue"] == (None, [("Hello", "ANSWER to Hello", None)])
+    assert messages == [("human", "Hello"), ("ai", "ANSWER to Hello")]
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -196,6 +209,15 @@ async def test_an_edit_in_the_place_of_an_answer_records_nothing(clock: Clock) -
     await graph.aupdate_state(P, {"context": found["context"]}, as_node="answer")
     await graph.ainvoke(None, P)
     assert (await graph.aget_state(P)).values == found
+
+
+async def test_what_is_answered_and_recorded_is_not_answered_again(clock: Clock) -> None:
+    llm = ScriptedModel(script=replies(answers_or_summarises))
+    graph = whole(clock, llm).compile(checkpointer=InMemorySaver())
+    await graph.ainvoke({"request": "Hello"}, P)
+    with pytest.raises(ValueError, match="there is no request to answer"):
+        await graph.ainvoke(Command(goto="answer"), P)
+    assert len(llm.requests) == 1
 
 
 async def test_an_edit_before_anything_ran_says_which_node_it_is_to_come_as(clock: Clock) -> None:

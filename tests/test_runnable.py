@@ -13,7 +13,7 @@ import pytest
 from fakes.chat import Piece, ScriptedModel, replies, says, texts
 from fakes.clock import Clock
 from langchain_core.callbacks import AsyncCallbackHandler
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
@@ -247,6 +247,47 @@ async def test_inside_a_call_of_another_graph_where_nothing_would_be_remembered_
         await chat(ours, how).compile(checkpointer=outer).ainvoke({"messages": [("user", "Hello")]}, P)
     assert not llm.requests
     assert not own or not own.storage
+
+
+def newest(found: dict[str, Any]) -> dict[str, Any]:
+    return {"messages": found["messages"][-1:]}
+
+
+@pytest.mark.parametrize("how", ["whole", "newest"])
+async def test_as_a_node_it_adds_its_answers_to_what_the_other_graph_says_and_nothing_twice(
+    how: str, clock: Clock
+) -> None:
+    llm = ScriptedModel(script=replies(lambda messages: f"<{texts(messages)[-1]}>"))
+    ours = build_graph(llm, clock=clock).compile(checkpointer=True)
+    builder: Any = StateGraph(MessagesState).add_node(
+        "greet", lambda _: {"messages": [("ai", "One moment.")]}
+    )
+    builder.add_node("agent", ours | newest if how == "newest" else ours)
+    graph = builder.add_edge(START, "greet").add_edge("greet", "agent").compile(checkpointer=InMemorySaver())
+    await graph.ainvoke({"messages": [("user", "one")]}, P)
+    script, llm.script = llm.script, says(OSError("away"))
+    with pytest.raises(OSError, match="away"):
+        await graph.ainvoke({"messages": [("user", "two")]}, P)
+    llm.script = script
+    found = await graph.ainvoke({"messages": [("user", "three")]}, P)
+    said = ["one", "One moment.", "<one>", "two", "One moment.", "three", "One moment.", "<three>"]
+    assert [message.content for message in found["messages"]] == said
+    assert "user> one\nassistant> <one>" in texts(llm.requests[-1])[1]
+
+
+async def test_what_the_other_graph_has_removed_does_not_come_back_where_only_the_answer_is_handed_on(
+    clock: Clock,
+) -> None:
+    ours = build_graph(ScriptedModel(), clock=clock).compile(checkpointer=True)
+    builder: Any = StateGraph(MessagesState).add_node("agent", ours | newest)
+    graph = builder.add_edge(START, "agent").compile(checkpointer=InMemorySaver())
+    picture = {"type": "image_url", "image_url": {"url": "data:,"}}
+    asked = HumanMessage([{"type": "text", "text": "What?"}, picture], name="ann", id="1")
+    found = await graph.ainvoke({"messages": [asked]}, P)
+    assert found["messages"][0] == asked
+    await graph.aupdate_state(P, {"messages": [RemoveMessage("1")]})
+    found = await graph.ainvoke({"messages": [("user", "And now?")]}, P)
+    assert [message.content for message in found["messages"]] == ["ok", "And now?", "ok"]
 
 
 async def test_as_a_node_that_keeps_its_state_it_remembers_in_the_thread_of_the_other_graph(

@@ -49,6 +49,20 @@ def test_the_verbatim_dialogue_is_shown_and_what_is_shown_again_keeps_its_id(
         assert shown(again[taken:], known) == known[2 * taken :]
 
 
+@given(exchanges, st.lists(st.text(), max_size=3), st.integers(0, 20))
+@many
+def test_a_message_between_that_is_not_recorded_takes_no_id_from_those_around_it(
+    said: list[tuple[str, str]], between: list[str], place: int
+) -> None:
+    entries = dialogue(*(exchange(number, *one) for number, one in enumerate(said)))["dialogue"]["entries"]
+    known = shown(entries, ())
+    lost: list[ChatMessage] = [
+        {"type": "ai", "content": f"lost {text}", "id": f"lost {number}"}
+        for number, text in enumerate(between)
+    ]
+    assert shown(entries, [*known[:place], *lost, *known[place:]]) == known
+
+
 def test_what_is_no_message_is_passed_over_and_of_a_whole_conversation_only_the_end_is_new() -> None:
     kept = told([], [("user", "one"), ("assistant", "two"), ("user", "three")])
     assert [message["content"] for message in kept] == ["three"]

@@ -23,6 +23,10 @@ def store_of(saver: Saver) -> Store:
         TypeError: The saver has no asynchronous methods.
     """
     kind = type(saver)
+    if not isinstance(saver, BaseCheckpointSaver):
+        raise TypeError(
+            f"checkpointer must be a LangGraph saver, as open_saver opens one by where it is, got {kind.__name__}"
+        )
     if kind.aget_tuple is BaseCheckpointSaver.aget_tuple or kind.__name__ == "SqliteSaver":
         raise TypeError(f"checkpointer must be asynchronous, such as AsyncSqliteSaver, got {kind.__name__}")
     if isinstance(saver, InMemorySaver):

@@ -227,12 +227,14 @@ def explain(turn: str, **options: Any) -> None:  # Any: as click parsed them
 
     settings = Settings(**options)
     checkpoints = _look_back(settings)
+    if not checkpoints:
+        raise Failure(f"Nothing is stored of {settings.participant!r} in {settings.database}.")
     with explained(settings.database):
         told = explanation(
             checkpoints,
             int(turn) if re.fullmatch("-[1-9][0-9]*", turn) else turn,
             system_text(None, settings.instructions),
-            settings.budgets(checkpoints[-1].context if checkpoints else None),
+            settings.budgets(checkpoints[-1].context),
             participant_id=settings.participant,
         )
     show_explanation(Console(highlight=False), told)

@@ -96,14 +96,11 @@ class Endpoint:
         """
         from xr_ai_conversation.models import openai_model
 
-        if self.base_url and not self.base_url.lower().startswith(("http://", "https://")):
-            raise click.UsageError(
-                f"--base-url must begin with http:// or https://, got {self.base_url!r}: put http:// before it."
-            )
         try:
             return openai_model(self.model, base_url=self.base_url)
         except ValueError as error:
             message = str(error).replace("api_key and base_url", "OPENAI_API_KEY and --base-url")
+            message = message.replace("base_url must", "--base-url must")
             raise click.UsageError(f"--{message}" if message.startswith("model") else message) from error
 
 

@@ -24,7 +24,7 @@ def openai_model(
         api_key: None is OPENAI_API_KEY; a server at a base URL may need none.
 
     Raises:
-        ValueError: No model is named, or neither a key nor a base URL is given.
+        ValueError: No model is named, neither a key nor a base URL is given, or the URL has no scheme.
     """
     model = model or os.environ.get("OPENAI_MODEL")
     base_url = base_url or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
@@ -35,6 +35,10 @@ def openai_model(
         raise ValueError(
             "api_key and base_url are not given: set OPENAI_API_KEY for OpenAI, "
             "or OPENAI_BASE_URL for a server of your own."
+        )
+    if base_url and not base_url.lower().startswith(("http://", "https://")):
+        raise ValueError(
+            f"base_url must begin with http:// or https://, got {base_url!r}: put http:// before it."
         )
     return ChatOpenAI(model=model, base_url=base_url, api_key=SecretStr(api_key))
 
