@@ -156,9 +156,14 @@ def page(shared: Evals, /, *_found: object, **_options: object) -> None:
     shared.console.print(f"written: {write(shared.to)}")
 
 
+_PEERS = ("langchain", "langmem", "harness")  # their module needs the group `peers`
+
+
 def _memories(names: str | None) -> dict[str, Remembers]:
     """Return the memories of these names, or all that are installed."""
-    chosen = names.split(",") if names else []
+    chosen, known = names.split(",") if names else [], (*OWN, *_PEERS)
+    if unknown := [name for name in chosen if name not in known]:
+        raise click.ClickException(f"No memory is called {unknown[0]!r}; there are {', '.join(known)}.")
     found = dict(OWN)
     if not chosen or not set(chosen) <= set(OWN):
         try:
@@ -170,8 +175,6 @@ def _memories(names: str | None) -> dict[str, Remembers]:
             click.echo(f"{missing} They are left out.", err=True)
         else:
             found |= PEERS
-    if unknown := [name for name in chosen if name not in found]:
-        raise click.ClickException(f"No memory is called {unknown[0]!r}; there are {', '.join(found)}.")
     return {name: found[name] for name in chosen or found}
 
 

@@ -403,6 +403,7 @@ async def test_a_session_tells_how_many_summaries_were_made_since_what_is_asked_
     assert made[0] < made[-1]
 
 
+@pytest.mark.peers
 @pytest.mark.filterwarnings("ignore:Failed to trim messages")  # langmem, of what is larger than its limit
 @pytest.mark.parametrize("peer", ["langchain", "langmem", "harness"])
 async def test_a_peer_is_told_the_same_session_and_stays_within_the_same_bytes(
