@@ -222,8 +222,9 @@ async def test_a_call_that_meets_a_fault_is_done_once_or_not_at_all(
             if fault == "caller cancelled" and name in ALWAYS:
                 assert found == after, f"call {number}"
             await work_on(context, other, saver, who)
-            left = asyncio.all_tasks() - tasks
-            assert not [task for task in left if not task.get_name().startswith("pool-")], f"call {number}"
+            # a worker of the pool may be connecting anew just now, which is a task of its own
+            left = [task for task in asyncio.all_tasks() - tasks if not task.get_name().startswith("pool-")]
+            assert not left or not (await asyncio.wait(left, timeout=20))[1], f"call {number}"
             if not reached:
                 return
         pytest.fail("the calls come to no end")
