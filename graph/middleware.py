@@ -155,6 +155,12 @@ class ConversationMiddleware(AgentMiddleware[TurnState, ContextT, ResponseT]):
         ):
             start, end = again, again + len(_of_person(messages[again:]))
             messages, stale = messages[:end], _dialogue(messages[end:])
+        # a list of content may be a request without any text, as a picture is
+        if all(
+            isinstance(said.content, str) and not visible(said.content)
+            for said in _of_person(messages[start:])
+        ):
+            raise ValueError("a run needs a human message with text, got blank text")
         participant = self._participant(state, runtime)
         if history := _exchanges(messages[known:start]):
             _, commit = await self._context.with_history(participant, history, unordered=True)

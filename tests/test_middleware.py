@@ -518,6 +518,7 @@ def test_a_synchronous_run_is_told_what_to_call_instead(context: ContextManager)
     [
         ({"messages": "How are you?"}, {}, "a run needs configurable.thread_id"),
         ({"messages": [AIMessage("Fine.")]}, thread(), "a run needs a human message, got 1 messages"),
+        ({"messages": " \n"}, thread(), "a run needs a human message with text, got blank text"),
         ({"messages": "How are you?"}, thread("x" * 600), "participant_id must have 1 to 512 bytes"),
     ],
 )
