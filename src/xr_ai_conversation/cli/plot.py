@@ -39,10 +39,12 @@ def draw(picture: Path, commits: Sequence[Commit], budgets: Budgets, title: str)
     figure = Figure(figsize=(10, 4.8), layout="constrained")
     axes = figure.subplots()
     numbers = range(1, len(commits) + 1)
+    until = len(commits) + 1  # the last state lasts, and has a width too
     for place, topic in enumerate(used_sections(commits)):
         color = f"C{place % 10}"
         sizes = [commit.bytes.get(topic, 0) for commit in commits]
-        axes.step(numbers, sizes, where="post", color=color, label=section_name(topic))
+        steps = [*numbers, until], [*sizes, sizes[-1]]
+        axes.step(*steps, where="post", color=color, label=section_name(topic))
         axes.axhline(
             budgets.of_section(topic),
             color=color,
