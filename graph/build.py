@@ -61,6 +61,12 @@ def new_id() -> str:
     return secrets.token_urlsafe(9)
 
 
+def check_chat_model(llm: object, name: str = "llm") -> None:
+    """Raise TypeError if an argument, of this name, is no chat model of LangChain."""
+    if not isinstance(llm, BaseChatModel):
+        raise TypeError(f"{name} must be a LangChain chat model, got {type(llm).__name__}")
+
+
 def build_graph(
     llm: BaseChatModel,
     *,
@@ -99,9 +105,9 @@ def build_graph(
         TypeError: An argument is of the wrong type.
         ValueError: Topics or budgets cannot be; the message says which, and what is allowed.
     """
-    for name, given in (("llm", llm), ("summary_llm", summary_llm or llm)):
-        if not isinstance(given, BaseChatModel):
-            raise TypeError(f"{name} must be a LangChain chat model, got {type(given).__name__}")
+    summary_llm = llm if summary_llm is None else summary_llm
+    check_chat_model(llm)
+    check_chat_model(summary_llm, "summary_llm")
     budgets = Budgets.of(
         summary_topics=summary_context_topics,
         incremental_topics=incremental_context_topics,
@@ -109,9 +115,7 @@ def build_graph(
         topic_bytes=topic_budget_bytes,
         compaction_input_bytes=compaction_input_budget_bytes,
     )
-    return whole_graph(
-        llm, summary_llm or llm, system_text(system_prompt, instructions), budgets, prompts, clock
-    )
+    return whole_graph(llm, summary_llm, system_text(system_prompt, instructions), budgets, prompts, clock)
 
 
 def whole_graph(
@@ -204,6 +208,7 @@ __all__ = [
     "NodeName",
     "WholeGraph",
     "build_graph",
+    "check_chat_model",
     "live_graph",
     "new_id",
     "system_clock",

@@ -13,7 +13,7 @@ from typing import cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
-from xr_ai_conversation.graph.build import live_graph
+from xr_ai_conversation.graph.build import check_chat_model, live_graph
 from xr_ai_conversation.graph.history import Explanation, explanation
 from xr_ai_conversation.graph.ledger import Snapshot
 from xr_ai_conversation.graph.manager import Asked, BaseContextManager
@@ -52,8 +52,7 @@ class BaseConversation:
         system_prompt: str | None = None,
         record_interrupted: bool = False,
     ) -> None:
-        if not isinstance(llm, BaseChatModel):
-            raise TypeError(f"llm must be a LangChain chat model, got {type(llm).__name__}")
+        check_chat_model(llm)
         if not isinstance(context, BaseContextManager):
             raise TypeError(f"context must be a ContextManager, got {type(context).__name__}")
         self._context = context

@@ -14,7 +14,14 @@ from typing import Protocol, Self
 
 from langchain_core.language_models import BaseChatModel
 
-from xr_ai_conversation.graph.build import NodeName, live_graph, new_id, system_clock, whole_graph
+from xr_ai_conversation.graph.build import (
+    NodeName,
+    check_chat_model,
+    live_graph,
+    new_id,
+    system_clock,
+    whole_graph,
+)
 from xr_ai_conversation.graph.compactor import Compactor
 from xr_ai_conversation.graph.history import Commit, Kept, commits
 from xr_ai_conversation.graph.ledger import Ledger, Snapshot
@@ -122,8 +129,7 @@ class BaseContextManager:
         history: int = 120,
         idle_after: timedelta | None = None,
     ) -> None:
-        if not isinstance(llm, BaseChatModel):
-            raise TypeError(f"llm must be a LangChain chat model, got {type(llm).__name__}")
+        check_chat_model(llm)
         if history < 1:
             raise ValueError(f"history must be at least 1 checkpoint, got {history}")
         if idle_after is not None and idle_after <= timedelta():

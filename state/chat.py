@@ -62,9 +62,12 @@ def is_answered(messages: Sequence[ChatMessage], entries: Sequence[Entry]) -> bo
         messages: As kept.
         entries: The uncompacted exchanges of the dialogue.
     """
-    last = [(message["type"], message["content"]) for message in messages[-2:]]
     newest = shown(entries[-1:], ())
-    return bool(newest) and last == [(message["type"], message["content"]) for message in newest]
+    return bool(newest) and _said(messages[-2:]) == _said(newest)
+
+
+def _said(messages: Iterable[ChatMessage]) -> list[tuple[Speaker, str]]:
+    return [(message["type"], message["content"]) for message in messages]
 
 
 def told(before: Sequence[ChatMessage], given: Any) -> list[ChatMessage]:
@@ -105,10 +108,8 @@ def shown(entries: Iterable[Entry], before: Sequence[ChatMessage]) -> list[ChatM
             if entry["response"]:
                 messages.append({"type": "ai", "content": entry["response"], "id": f"{entry['id']}-ai"})
     newest_first, known = messages[::-1], before[::-1]
-    now, then = (
-        [(message["type"], message["content"]) for message in each] for each in (newest_first, known)
-    )
-    for start, place, count in SequenceMatcher(None, now, then, autojunk=False).get_matching_blocks():
+    same = SequenceMatcher(None, _said(newest_first), _said(known), autojunk=False)
+    for start, place, count in same.get_matching_blocks():
         for number in range(count):
             newest_first[start + number]["id"] = known[place + number]["id"]
     return messages

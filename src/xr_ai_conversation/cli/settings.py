@@ -99,8 +99,7 @@ class Endpoint:
         try:
             return openai_model(self.model, base_url=self.base_url)
         except ValueError as error:
-            message = str(error).replace("api_key and base_url", "OPENAI_API_KEY and --base-url")
-            message = message.replace("base_url must", "--base-url must")
+            message = str(error).replace("api_key", "OPENAI_API_KEY").replace("base_url", "--base-url")
             raise click.UsageError(f"--{message}" if message.startswith("model") else message) from error
 
 
