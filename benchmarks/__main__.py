@@ -8,13 +8,8 @@ uv run --group peers python -m benchmarks [NAME…] [--quick] [--again] [--to FO
 from __future__ import annotations
 
 import asyncio
-import os
-import platform
 import sys
 import tempfile
-from datetime import datetime
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -26,7 +21,7 @@ from benchmarks.first_token import FIRST_TOKEN
 from benchmarks.latency import LATENCY
 from benchmarks.load import LOAD
 from benchmarks.models import model_name
-from benchmarks.page import draw, in_terminal, write
+from benchmarks.page import draw, here, in_terminal, write
 from benchmarks.session import SESSION
 from benchmarks.soak import SOAK
 from benchmarks.storage import STORAGE
@@ -34,17 +29,6 @@ from benchmarks.throughput import THROUGHPUT
 
 ALL = {each.name: each for each in (LATENCY, SESSION, FIRST_TOKEN, STORAGE, LOAD, THROUGHPUT, SOAK)}
 _PACKAGES = ("langgraph", "langchain", "langchain-core", "langmem", "xllamacpp")
-
-
-def here() -> dict[str, str]:
-    """Return what is measured on now."""
-    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES if find_spec(name.replace("-", "_")))
-    return {
-        "date": f"{datetime.now().astimezone():%Y-%m-%d}",
-        "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
-        "packages": packages,
-        "model": model_name(),
-    }
 
 
 def measure(benchmark: Benchmark, folder: Path, *, quick: bool, again: bool) -> Rows:
@@ -65,7 +49,7 @@ def measure(benchmark: Benchmark, folder: Path, *, quick: bool, again: bool) -> 
                 if not progress.console.is_terminal:
                     progress.console.print(f"{benchmark.name}: {name}")
                 done[name] = asyncio.run(step(progress))
-                save(path, here(), done)
+                save(path, here(_PACKAGES) | {"model": model_name()}, done)
     rows = Rows([row for found in done.values() for row in found])
     if rows.all:
         draw(benchmark, rows, path.with_suffix(".png"))

@@ -4,7 +4,12 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -32,6 +37,16 @@ def in_terminal(table: Table) -> Shown:
     for cells in table.rows:
         found.add_row(*cells)
     return found
+
+
+def here(packages: Iterable[str]) -> dict[str, str]:
+    """Return when, and on what, something is measured now: the date, the machine, and those of the packages that are there."""
+    found = [f"{name} {version(name)}" for name in packages if find_spec(name.replace("-", "_"))]
+    return {
+        "date": f"{datetime.now().astimezone():%Y-%m-%d}",
+        "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
+        "packages": ", ".join(found),
+    }
 
 
 def draw(benchmark: Benchmark, rows: Rows, path: Path) -> None:
@@ -62,7 +77,7 @@ def write(benchmarks: Sequence[Benchmark], folder: Path) -> Path:
             measured_with,
             f"![{each.title}](benchmarks/{each.name}.png)",
         ]
-        parts += [_markdown(table) for table in each.tables(rows)]
+        parts += [_titled(table) for table in each.tables(rows)]
     page = folder / "benchmarks.md"
     page.write_text("\n\n".join(part.strip() for part in parts) + "\n")
     return page
@@ -74,12 +89,17 @@ def _goals(measured: Iterable[tuple[Benchmark, Rows]]) -> str:
         for goal in each.goals(rows):
             bound = f"{'at least' if goal.at_least else 'at most'} {shown(goal.limit)}"
             table.add(goal.what, shown(goal.value), bound, "yes" if goal.met else "no")
-    return _markdown(table)
+    return _titled(table)
 
 
-def _markdown(table: Table) -> str:
-    lines = [table.columns, ["---", *("---:" for _ in table.columns[1:])], *table.rows]
-    return f"**{table.title}**\n\n" + "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def _titled(table: Table) -> str:
+    return f"**{table.title}**\n\n{markdown(table.columns, table.rows)}"
 
 
-__all__ = ["draw", "in_terminal", "write"]
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return cells as a table of Markdown; the first column names what the others have figures of."""
+    lines = [columns, ["---", *("---:" for _ in columns[1:])], *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+__all__ = ["draw", "here", "in_terminal", "markdown", "write"]

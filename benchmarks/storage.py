@@ -237,24 +237,20 @@ def draw(rows: Rows, figure: Figure) -> None:
     styles = dict(zip(KINDS, ("o:", "o-", "x--"), strict=True))
     for who, color in COLORS.items():
         for kind, style in styles.items():
-            for axes, what in ((sizes, STORED), (times, TURN)):
+            for axes, what, across in (
+                (sizes, STORED, "exchanges"),
+                (times, TURN, "exchanges"),
+                (held, HELD, "participants"),
+            ):
                 found = rows.where(what, who=who, saver=kind)
                 axes.plot(
-                    [int(row.of["exchanges"]) for row in found],
+                    [int(row.of[across]) for row in found],
                     [row.median for row in found],
                     style,
                     color=color,
                     markersize=4,
                     label=f"{who}, {kind}" if found else None,
                 )
-            found = rows.where(HELD, who=who, saver=kind)
-            held.plot(
-                [int(row.of["participants"]) for row in found],
-                [row.median for row in found],
-                style,
-                color=color,
-                markersize=4,
-            )
     sizes.set(xscale="log", yscale="log", xlabel="exchanges", title="bytes stored of a participant")
     times.set(xscale="log", yscale="log", xlabel="exchanges", title="a whole turn, ms, median")
     held.set(xscale="log", yscale="log", xlabel="participants", title="bytes of memory for each")

@@ -6,15 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +18,7 @@ import click
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from benchmarks.page import here
 from eval.cases import Case
 from eval.conflicts import conflicts
 from eval.dialogues import Expected, case_of, read, retained
@@ -97,14 +94,8 @@ class Evals:
             draw(rows).savefig(folder / f"{name}.png", dpi=100)
 
     def _measured(self, setting: str) -> dict[str, str]:
-        packages = [f"{each} {version(each)}" for each in _PACKAGES if find_spec(each.replace("-", "_"))]
-        return {
-            "setting": setting,
-            "model": self.model or os.environ.get("OPENAI_MODEL") or "SmolLM2-135M-Instruct, embedded",
-            "date": f"{datetime.now().astimezone():%Y-%m-%d}",
-            "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
-            "packages": ", ".join(packages),
-        }
+        model = self.model or os.environ.get("OPENAI_MODEL") or "SmolLM2-135M-Instruct, embedded"
+        return {"setting": setting, "model": model, **here(_PACKAGES)}
 
 
 @click.group(invoke_without_command=True)

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -55,16 +54,6 @@ class IdealSummariser(BaseChatModel):
         kept = sorted((found, each) for each in self.statements if (found := text.rfind(each)) >= 0)
         summary = " ".join(each for _, each in kept) or "Small talk."
         return ChatResult(generations=[ChatGeneration(message=AIMessage(summary))])
-
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        await asyncio.sleep(0)
-        return self._generate(messages)
 
 
 _IDEAL = IdealSummariser(statements=())

@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.table import Table
 
+from benchmarks.page import markdown
 from eval.report import RIGHT, SHOWN, Row, cell, load
 
 _HEAD = """# Evals
@@ -199,9 +200,7 @@ def _above(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
 
 def _markdown(rows: Sequence[Row]) -> str:
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [columns, ["---", *("---:" for _ in columns[1:])]]
-    lines += [[cell(row.get(name, "")) for name in columns] for row in rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return markdown(columns, ([cell(row.get(name, "")) for name in columns] for row in rows))
 
 
 __all__ = ["table", "write"]

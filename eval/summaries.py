@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from langchain_core.messages import HumanMessage, SystemMessage
-
 from eval.cases import NOTES
 from eval.facts import PERSONAL, SIMPLE, TALK
 from eval.grading import names
 from eval.memories import Models
 from eval.report import Row, share
 from eval.run import Answer, Results, progress
-from xr_ai_conversation.nodes.message import reply_of
+from xr_ai_conversation.nodes.compact import compact_node
 from xr_ai_conversation.state.budgets import Budgets
-from xr_ai_conversation.state.compaction import compaction, next_job
-from xr_ai_conversation.state.context import ParticipantContext, Section, Summary, empty
-from xr_ai_conversation.state.reply import Rejection, Reply
+from xr_ai_conversation.state.compaction import takeable
+from xr_ai_conversation.state.context import ParticipantContext, Section, Summary, empty, section
+from xr_ai_conversation.state.participant import NodeInput
 from xr_ai_conversation.state.times import stamp
 
 BUDGETS = Budgets.of(incremental_topics=[NOTES], dialogue_bytes=2_400, topic_bytes=2_400)
@@ -137,28 +135,18 @@ async def _answer(each: Compaction, models: Models) -> Answer:
 
 async def _summary_of(each: Compaction, models: Models) -> tuple[str, str]:
     """Return the summary that the models make of a section, or why there is none."""
-    entries = (
-        each.context["topics"][each.topic]["entries"]
-        if each.topic
-        else each.context["dialogue"]["entries"][:-1]
-    )
-    job = next_job(each.context, each.topic, BUDGETS, entries[-1]["id"])
-    assert job is not None
-    steps = compaction(job, models.prompts, "new")
-    request = next(steps)
-    while True:
-        try:
-            message = await models.summaries.ainvoke(
-                [SystemMessage(request.system), HumanMessage(request.user)]
-            )
-            reply = reply_of(message)
-        except Exception:  # noqa: BLE001 - as the node that compacts: a failure is a reply
-            reply = Reply("", finish="error")
-        try:
-            request = steps.send(reply)
-        except StopIteration as end:
-            outcome = end.value
-            return ("", outcome.value) if isinstance(outcome, Rejection) else (outcome["summary"]["text"], "")
+    given: NodeInput = {
+        "known": each.context,
+        "until": takeable(section(each.context, each.topic), each.topic)[-1]["id"],
+    }
+    if each.topic:
+        given["topic"] = each.topic
+    node = compact_node(models.summaries, BUDGETS, models.prompts, new_id=lambda: "new")
+    changes = await node.ainvoke(given)
+    for operation in changes["context"]:
+        if operation["op"] == "compact":
+            return operation["summary"]["text"], ""
+    return "", changes["rejected"]
 
 
 __all__ = ["BUDGETS", "FACTS", "Compaction", "compactions", "kept"]
