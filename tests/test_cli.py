@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fakes.chat import Piece, Script, ScriptedModel, replies, says, texts
+from fakes.chat import Piece, Script, ScriptedModel, asks_for_summary, replies, says, texts
 from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from prompt_toolkit.application import create_app_session
@@ -276,7 +276,7 @@ def test_prompt_breaks_lines_between_words_on_a_terminal_only() -> None:
 
 
 def summarised(messages: list[BaseMessage]) -> str:
-    return "Likes tea." if "End of the text." in str(messages[-1].content) else "word " * 30
+    return "Likes tea." if asks_for_summary(messages) else "word " * 30
 
 
 async def compacted(settings: Settings) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 import pytest
 from conftest import OpenSaver
-from fakes.chat import ScriptedModel, replies, says, texts
+from fakes.chat import ScriptedModel, asks_for_summary, replies, says, texts
 from fakes.clock import Clock
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -23,7 +23,7 @@ P: RunnableConfig = {"configurable": {"thread_id": "p"}}
 
 
 def answers_or_summarises(messages: list[BaseMessage]) -> str:
-    return "SUMMARY" if "End of the text." in texts(messages)[-1] else "ANSWER"
+    return "SUMMARY" if asks_for_summary(messages) else "ANSWER"
 
 
 def model() -> ScriptedModel:
@@ -93,7 +93,7 @@ async def test_a_run_compacts_what_is_due_after_the_answer_in_as_many_steps_as_i
 
 async def test_a_summariser_that_fails_does_not_fail_the_run(clock: Clock) -> None:
     def only_answers(messages: list[BaseMessage]) -> str:
-        if "End of the text." in texts(messages)[-1]:
+        if asks_for_summary(messages):
             raise ConnectionError("down")
         return "x" * 3_000
 
@@ -206,7 +206,7 @@ async def test_the_drawing_shows_the_nodes_and_why_each_edge_is_taken(clock: Clo
 async def test_the_answer_streams_as_text_and_the_summary_never_shows(clock: Clock) -> None:
     llm = model()
     graph = whole(llm, clock).compile(checkpointer=InMemorySaver())
-    llm.script = replies(lambda m: "SUMMARY" if "End of the text." in texts(m)[-1] else "x" * 3_000)
+    llm.script = replies(lambda m: "SUMMARY" if asks_for_summary(m) else "x" * 3_000)
     pieces: list[object] = []
     tokens: list[str] = []
     for number in range(4):

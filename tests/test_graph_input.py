@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import OpenSaver
-from fakes.chat import ScriptedModel, replies, says, texts
+from fakes.chat import ScriptedModel, asks_for_summary, replies, says, texts
 from fakes.clock import Clock
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -21,7 +21,7 @@ P: RunnableConfig = {"configurable": {"thread_id": "p"}}
 
 
 def answers_or_summarises(messages: list[BaseMessage]) -> str:
-    return "SUMMARY" if "End of the text." in texts(messages)[-1] else "ANSWER"
+    return "SUMMARY" if asks_for_summary(messages) else "ANSWER"
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ async def test_the_id_of_an_answer_is_that_of_its_tokens(graph: Any) -> None:
 async def test_a_chat_front_end_sees_the_verbatim_dialogue_grow_under_the_same_ids_and_stay_bounded(
     graph: Any, llm: ScriptedModel
 ) -> None:
-    llm.script = replies(lambda m: "SUMMARY" if "End of the text." in texts(m)[-1] else "x" * 900)
+    llm.script = replies(lambda m: "SUMMARY" if asks_for_summary(m) else "x" * 900)
     shown: list[dict[str, str]] = []
     for number in range(12):
         asked = {"type": "human", "content": f"<{number}>", "id": f"ui-{number}"}

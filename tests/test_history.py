@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import OpenSaver
-from fakes.chat import Piece, ScriptedModel, replies, says, texts
+from fakes.chat import Piece, ScriptedModel, asks_for_summary, replies, says, texts
 from fakes.clock import Clock
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -296,7 +296,7 @@ async def test_what_the_whole_graph_answered_before_what_is_kept_is_not_called_a
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 async def test_turns_of_the_whole_graph_are_explained(durability: Any, clock: Clock) -> None:
     model = ScriptedModel(
-        script=replies(lambda messages: "S" if "End of the text." in texts(messages)[-1] else "word " * 150)
+        script=replies(lambda messages: "S" if asks_for_summary(messages) else "word " * 150)
     )
     graph = build_graph(model, clock=clock, incremental_context_topics=["notes"])
     saver = InMemorySaver()

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 from conftest import OpenSaver
-from fakes.chat import ScriptedModel, replies, says, texts
+from fakes.chat import ScriptedModel, asks_for_summary, replies, says, texts
 from fakes.clock import Clock
 from fakes.summariser import Summariser
 from langchain.agents import create_agent
@@ -155,9 +155,7 @@ async def test_the_compactions_of_an_agents_memory_are_counted(
 
 
 async def test_nothing_is_measured_of_the_whole_graph(measured: Callable[[], Figures], clock: Clock) -> None:
-    model = ScriptedModel(
-        script=replies(lambda messages: "S" if "End of the text." in texts(messages)[-1] else LONG)
-    )
+    model = ScriptedModel(script=replies(lambda messages: "S" if asks_for_summary(messages) else LONG))
     graph = build_graph(model, clock=clock).compile(checkpointer=InMemorySaver())
     for _ in range(3):
         await graph.ainvoke({"request": "Hi"}, THREAD)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import pytest
 from conftest import OpenSaver
-from fakes.chat import ScriptedModel, replies, says, texts
+from fakes.chat import ScriptedModel, asks_for_summary, replies, says, texts
 from fakes.clock import Clock
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -33,8 +33,7 @@ INPUTS: dict[str, dict[str, Any]] = {
 
 
 def answers_or_summarises(messages: list[BaseMessage]) -> str:
-    text = texts(messages)[-1]
-    return "SUMMARY" if "End of the text." in text else f"ANSWER to {text[:20]}"
+    return "SUMMARY" if asks_for_summary(messages) else f"ANSWER to {texts(messages)[-1][:20]}"
 
 
 def whole(clock: Clock, llm: ScriptedModel | None = None) -> Any:
@@ -95,7 +94,7 @@ async def test_a_run_that_is_interrupted_at_each_node_comes_to_what_it_comes_to_
             replies_given.append(await graph.ainvoke(None, P, **stops))
         found = (await graph.aget_state(P)).values
     assert told(found) == await undisturbed(clock, given)
-    answers = [sent for sent in llm.requests[asked:] if "End of the text." not in texts(sent)[-1]]
+    answers = [sent for sent in llm.requests[asked:] if not asks_for_summary(sent)]
     assert len(answers) == ("request" in given or "messages" in given)
     answer = "ANSWER to Where is the key?"
     assert {one["reply"][: len(answer)] for one in replies_given if one and one.get("reply")} == (

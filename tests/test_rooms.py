@@ -71,7 +71,7 @@ def test_the_public_names_are_sorted_and_there() -> None:
 def test_every_file_says_its_licence() -> None:
     files = [
         path
-        for folder in (*FOLDERS, "src", "tests", "benchmarks", "examples")
+        for folder in (*FOLDERS, "src", "tests", "benchmarks", "eval", "examples")
         for path in (ROOT / folder).rglob("*.py")
     ]
     assert len(files) > 40

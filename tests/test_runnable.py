@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
-from fakes.chat import Piece, ScriptedModel, replies, says, texts
+from fakes.chat import Piece, ScriptedModel, asks_for_summary, replies, says, texts
 from fakes.clock import Clock
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
@@ -34,7 +34,7 @@ def whole(llm: ScriptedModel, clock: Clock, saver: Any = None) -> Any:
 
 
 def long_or_summary(messages: list[BaseMessage]) -> str:
-    return "SUMMARY" if "End of the text." in texts(messages)[-1] else "x" * 3_000
+    return "SUMMARY" if asks_for_summary(messages) else "x" * 3_000
 
 
 async def test_a_chain_goes_in_and_out(clock: Clock) -> None:
@@ -141,7 +141,7 @@ def test_a_synchronous_run_fails_as_an_asynchronous_one_does(clock: Clock) -> No
 
 
 def says_or_fails(messages: list[BaseMessage]) -> str:
-    if "End of the text." in texts(messages)[-1]:
+    if asks_for_summary(messages):
         raise ConnectionError("down")
     return "x" * 3_000
 

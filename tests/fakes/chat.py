@@ -137,9 +137,14 @@ def _at_once(work: Awaitable[_T]) -> _T:
     raise RuntimeError("a script that waits is for asynchronous calls")
 
 
+def asks_for_summary(messages: Sequence[BaseMessage]) -> bool:
+    """Tell whether a request is that of a compaction."""
+    return "End of the text." in texts(messages)[-1]
+
+
 def texts(messages: Sequence[BaseMessage]) -> list[str]:
     """Return the text of each message of a request."""
     return [str(message.content) for message in messages]
 
 
-__all__ = ["Piece", "Script", "ScriptedModel", "calls", "replies", "says", "texts"]
+__all__ = ["Piece", "Script", "ScriptedModel", "asks_for_summary", "calls", "replies", "says", "texts"]
