@@ -21,7 +21,7 @@ from rich.console import Console
 from benchmarks.page import here
 from eval.cases import Case
 from eval.conflicts import conflicts
-from eval.dialogues import Expected, case_of, read, retained
+from eval.dialogues import Expected, asked_at_the_end, case_of, read, retained
 from eval.injection import PLACES, attacks, holds, injections
 from eval.memories import OWN, Models, Remembers
 from eval.models import NO_MODEL, open_models
@@ -283,12 +283,15 @@ def dialogues_command(
         ) from error
     found = [case_of(each, (10 if shared.quick else questions) or None) for each in dialogues]
     expected: dict[str, dict[str, Expected]] = {case.name: graded for case, graded in found}
-    rows = []
+    at_end: list[Row] = []
+    on_the_way: list[Row] = []
     for budget in [int(each) for each in budgets.split(",")][: 1 if shared.quick else None]:
         answers = shared.ask("dialogues", [case for case, _ in found], memories, budget)
-        rows += retained(answers, expected, budget)
-    asked = sum(len(each) for each in expected.values())
-    shared.keep("dialogues", rows, f"dialogues: {len(found)}, questions: {asked}", retention)
+        at_end += asked_at_the_end(answers, expected, budget)
+        on_the_way += retained(answers, expected, budget)
+    setting = f"dialogues: {len(found)}, questions: {sum(len(each) for each in expected.values())}"
+    shared.keep("retention", on_the_way, setting, retention)
+    shared.keep("dialogues", at_end, setting, None)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -46,6 +46,8 @@ class Probe:
     """Values that once held, or that only somebody else wants to be held; a right answer names none."""
     tags: dict[str, str | int] = field(default_factory=dict)
     """What the results are grouped by."""
+    answered: bool = True
+    """The model is asked; else there is only a look at the prompt."""
 
 
 Step: TypeAlias = Said | Noted | Probe

@@ -25,6 +25,14 @@ from eval.run import Answer
 ADVERSARIAL = 5
 """The category of questions whose answer was never said."""
 
+EVIDENCE = "evidence, word for word"
+"""Every turn that holds the answer stands in the prompt."""
+WORDS = "all words of the answer"
+"""Every word of the answer stands in the prompt, in whatever words around."""
+
+LATER = (0, 1, 2, 4, 8, 16)
+"""Sessions after that of the evidence, at whose ends there is a look at the prompt."""
+
 
 class _Turn(BaseModel):
     id: str
@@ -32,7 +40,9 @@ class _Turn(BaseModel):
     text: str
 
 
-class _Session(BaseModel):
+class Session(BaseModel):
+    """One sitting of a conversation."""
+
     time: str
     turns: list[_Turn]
 
@@ -49,7 +59,7 @@ class Dialogue(BaseModel):
 
     id: str
     speakers: list[str]
-    sessions: list[_Session]
+    sessions: list[Session]
     questions: list[_Question]
 
 
@@ -73,36 +83,52 @@ def began(text: str) -> datetime:
     return datetime.strptime(text.strip().upper(), "%I:%M %p ON %d %B, %Y").replace(tzinfo=UTC)
 
 
-def exchanges(dialogue: Dialogue) -> Iterator[Said]:
-    """Yield the turns of a dialogue in pairs: what one says is the request, what the next says the response."""
-    for session in dialogue.sessions:
-        time = began(session.time)
-        for number in range(0, len(session.turns), 2):
-            first, *second = session.turns[number : number + 2]
-            request = f"{first.speaker}: {first.text}"
-            yield Said(time, request, f"{second[0].speaker}: {second[0].text}" if second else "(no answer)")
-            time += timedelta(seconds=30)
+def exchanges(session: Session) -> Iterator[Said]:
+    """Yield the turns of a session in pairs: what one says is the request, what the next says the response."""
+    time = began(session.time)
+    for number in range(0, len(session.turns), 2):
+        first, *second = session.turns[number : number + 2]
+        request = f"{first.speaker}: {first.text}"
+        yield Said(time, request, f"{second[0].speaker}: {second[0].text}" if second else "(no answer)")
+        time += timedelta(seconds=30)
 
 
 def case_of(dialogue: Dialogue, questions: int | None) -> tuple[Case, dict[str, Expected]]:
     """Return a dialogue as a session that ends in its questions, and what they are graded by, by name.
+
+    At the ends of the session that completes a question's evidence, and of some that follow, there is a look at the
+    prompt, with a tag `sessions since`.
 
     Args:
         dialogue: One conversation.
         questions: How many of its questions, spread evenly; None is all.
     """
     texts = {turn.id: turn.text for session in dialogue.sessions for turn in session.turns}
-    steps: list[Step] = list(exchanges(dialogue))
-    asked = [step.time for step in steps if isinstance(step, Said)][-1] + timedelta(hours=1)
+    session_of = {turn.id: at for at, session in enumerate(dialogue.sessions) for turn in session.turns}
     every = max(1, len(dialogue.questions) // questions) if questions else 1
+    chosen = list(enumerate(dialogue.questions))[::every][:questions]
     expected: dict[str, Expected] = {}
-    for number, each in list(enumerate(dialogue.questions))[::every][:questions]:
-        evidence = tuple(texts[name] for name in each.evidence if name in texts)
-        name = f"{number}"
-        expected[name] = Expected(str(each.answer or ""), evidence, each.category)
-        steps.append(
-            Probe(name, each.question, asked, (), (), {"category": each.category, "question": number})
+    complete: dict[int, int] = {}
+    for number, each in chosen:
+        evidence = [name for name in each.evidence if name in texts]
+        expected[f"{number}"] = Expected(
+            str(each.answer or ""), tuple(texts[name] for name in evidence), each.category
         )
+        if evidence and each.category != ADVERSARIAL:
+            complete[number] = max(session_of[name] for name in evidence)
+    steps: list[Step] = []
+    asked = datetime.min.replace(tzinfo=UTC)
+    for at, session in enumerate(dialogue.sessions):
+        said = list(exchanges(session))
+        steps += said
+        asked = said[-1].time + timedelta(hours=1)
+        for number, each in chosen:
+            if number in complete and (since := at - complete[number]) in LATER:
+                tags: dict[str, str | int] = {"question": number, "sessions since": since}
+                name = f"{number} after {since}"
+                steps.append(Probe(name, each.question, asked, (), (), tags, answered=False))
+    for number, each in chosen:
+        steps.append(Probe(f"{number}", each.question, asked, (), (), {"question": number}))
     return Case(dialogue.id, tuple(steps)), expected
 
 
@@ -118,10 +144,10 @@ def answer_stands(prompt: str, answer: str) -> bool:
     return bool(words(answer)) and all(word in shown for word in words(answer))
 
 
-def retained(
+def asked_at_the_end(
     answers: Sequence[Answer], expected: Mapping[str, Mapping[str, Expected]], budget: int
 ) -> list[Row]:
-    """Return, of each memory, how much of the evidence stands in the prompts, and how good the answers are.
+    """Return, of each memory, how much is left at the end of the dialogues, and how good the answers are.
 
     Args:
         answers: To the questions of some dialogues.
@@ -129,8 +155,9 @@ def retained(
         budget: The bytes of prompt that they were given.
     """
     rows: list[Row] = []
-    for memory, found in grouped(answers, lambda answer: answer["memory"]).items():
-        pairs = [(each, expected[each["case"]][str(each["tags"]["question"])]) for each in found]
+    at_end = [answer for answer in answers if "sessions since" not in answer["tags"]]
+    for memory, found in grouped(at_end, lambda answer: answer["memory"]).items():
+        pairs = [(each, _expected(each, expected)) for each in found]
         real = [(each, graded) for each, graded in pairs if graded.category != ADVERSARIAL]
         never = [each for each, graded in pairs if graded.category == ADVERSARIAL]
         rows.append(
@@ -138,12 +165,7 @@ def retained(
                 "budget": budget,
                 "memory": memory,
                 "n": len(found),
-                "evidence, word for word": share(
-                    evidence_stands(each["prompt"], graded.evidence) for each, graded in real
-                ),
-                "all words of the answer": share(
-                    answer_stands(each["prompt"], graded.answer) for each, graded in real
-                ),
+                **_stands([each for each, _ in real], expected),
                 "F1": mean([f1(each["answer"], graded.answer) for each, graded in real]),
                 "says unknown where it was never said": share(abstains(each["answer"]) for each in never),
                 "bytes of prompt": mean([each["bytes"] for each in found]),
@@ -152,15 +174,57 @@ def retained(
     return rows
 
 
+def retained(
+    answers: Sequence[Answer], expected: Mapping[str, Mapping[str, Expected]], budget: int
+) -> list[Row]:
+    """Return, of each memory, how much of the evidence stands in the prompts, by the sessions since it was complete.
+
+    Args:
+        answers: Of some dialogues; only the looks count.
+        expected: What they are graded by, by case and question.
+        budget: The bytes of prompt that they were given.
+    """
+    looks = [answer for answer in answers if "sessions since" in answer["tags"]]
+    groups = grouped(looks, lambda answer: (int(answer["tags"]["sessions since"]), answer["memory"]))
+    return [
+        {
+            "sessions since": since,
+            "budget": budget,
+            "memory": memory,
+            "n": len(found),
+            **_stands(found, expected),
+            "bytes of prompt": mean([each["bytes"] for each in found]),
+        }
+        for (since, memory), found in sorted(groups.items(), key=lambda group: group[0][0])
+    ]
+
+
+def _expected(answer: Answer, expected: Mapping[str, Mapping[str, Expected]]) -> Expected:
+    return expected[answer["case"]][str(answer["tags"]["question"])]
+
+
+def _stands(answers: Sequence[Answer], expected: Mapping[str, Mapping[str, Expected]]) -> Row:
+    pairs = [(each["prompt"], _expected(each, expected)) for each in answers]
+    return {
+        EVIDENCE: share(evidence_stands(prompt, graded.evidence) for prompt, graded in pairs),
+        WORDS: share(answer_stands(prompt, graded.answer) for prompt, graded in pairs),
+    }
+
+
 def _plain(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"^(?:user|assistant)> ", "", folded(text), flags=re.MULTILINE))
 
 
 __all__ = [
     "ADVERSARIAL",
+    "EVIDENCE",
+    "LATER",
+    "WORDS",
     "Dialogue",
     "Expected",
+    "Session",
     "answer_stands",
+    "asked_at_the_end",
     "case_of",
     "evidence_stands",
     "exchanges",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from eval.dialogues import EVIDENCE, WORDS
 from eval.report import RIGHT, SHOWN, Row
 
 
@@ -44,7 +45,8 @@ def bars(rows: Sequence[Row]) -> Figure:
 
 def recall(rows: Sequence[Row]) -> Figure:
     """Draw the share of right answers, where any were asked for, and of prompts that show what is asked, by distance."""
-    figure = _lines(rows, "turns since", [name for name in (RIGHT, SHOWN) if name in rows[0]])
+    measures = [name for name in (RIGHT, SHOWN) if name in rows[0]]
+    figure = _lines([(measure, rows, measure) for measure in measures], "turns since")
     for axes in figure.axes:
         ticks = sorted({row["turns since"] for row in rows})
         axes.set_xscale("log", base=2)
@@ -53,14 +55,23 @@ def recall(rows: Sequence[Row]) -> Figure:
 
 
 def retention(rows: Sequence[Row]) -> Figure:
-    """Draw how often the evidence, and the words of the answer, stand in the prompt, by its budget."""
-    return _lines(rows, "budget", ("evidence, word for word", "all words of the answer"))
+    """Draw how often the evidence, and the words of the answer, stand in the prompt, by sessions, for each budget."""
+    budgets = list(dict.fromkeys(row["budget"] for row in rows))
+    return _lines(
+        [
+            (f"{measure}, {budget:,} bytes", [row for row in rows if row["budget"] == budget], measure)
+            for measure in (EVIDENCE, WORDS)
+            for budget in budgets
+        ],
+        "sessions since",
+    )
 
 
-def _lines(rows: Sequence[Row], across: str, measures: Sequence[str]) -> Figure:
-    figure = Figure(figsize=(12, 4.8), layout="constrained")
-    memories = list(dict.fromkeys(row["memory"] for row in rows))
-    for axes, measure in zip(_side_by_side(figure, len(measures)), measures, strict=True):
+def _lines(panels: Sequence[tuple[str, Sequence[Row], str]], across: str) -> Figure:
+    """Draw a panel for each title, rows and measure, with a line for each memory."""
+    figure = Figure(figsize=(max(12, 4 * len(panels)), 4.8), layout="constrained")
+    memories = list(dict.fromkeys(row["memory"] for _, rows, _ in panels for row in rows))
+    for axes, (title, rows, measure) in zip(_side_by_side(figure, len(panels)), panels, strict=True):
         for number, memory in enumerate(memories):
             found = sorted((row for row in rows if row["memory"] == memory), key=lambda row: int(row[across]))
             axes.errorbar(
@@ -73,7 +84,7 @@ def _lines(rows: Sequence[Row], across: str, measures: Sequence[str]) -> Figure:
                 elinewidth=0.6,
                 label=memory,
             )
-        axes.set(xlabel=across, ylabel="%", title=measure, ylim=(-3, 103))
+        axes.set(xlabel=across, ylabel="%", title=title, ylim=(-3, 103))
     _legend(figure, memories)
     return figure
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -128,7 +128,7 @@ async def _session(
         messages = await memory.messages(step.question, step.asked)
         since = made[int(step.tags["turn"])] if "turn" in step.tags else 0
         begun = time.perf_counter()
-        answer = without_reasoning(text_of(await models.answers.ainvoke(messages)))
+        reply = await models.answers.ainvoke(messages) if step.answered else AIMessage("")
         prompt = shown(messages)
         results.add(
             Answer(
@@ -141,7 +141,7 @@ async def _session(
                 tags=step.tags,
                 prompt=prompt,
                 bytes=sum(size(text_of(message)) for message in messages[1:-1]),
-                answer=answer,
+                answer=without_reasoning(text_of(reply)),
                 seconds=round(time.perf_counter() - begun, 3),
                 compactions=memory.compactions - since,
             )

@@ -21,7 +21,7 @@ from langchain_core.messages import BaseMessage
 from eval.__main__ import main
 from eval.cases import NOTES, Case, Noted, Probe, Said
 from eval.conflicts import KINDS, conflicts
-from eval.dialogues import answer_stands, case_of, evidence_stands, read, retained
+from eval.dialogues import answer_stands, asked_at_the_end, case_of, evidence_stands, read, retained
 from eval.facts import LANGUAGES, SIMPLE, TALK, Subject
 from eval.grading import Verdict, abstains, f1, mean_interval, names, right, verdict, wilson
 from eval.injection import ATTACKS, CANARY, PLACES, Forged, attacks, holds, injections, read_back, shape
@@ -262,6 +262,29 @@ def test_the_page_has_the_figures_that_were_written_and_tells_where_ours_is_ahea
     assert "behind window" in write(tmp_path).read_text()
 
 
+def test_the_page_sets_ours_beside_the_others_for_each_distance_and_budget(tmp_path: Path) -> None:
+    (tmp_path / "eval").mkdir()
+    rows = [
+        {
+            "sessions since": since,
+            "budget": budget,
+            "memory": memory,
+            "evidence, word for word": share([memory == "ours"] * 20),
+            "all words of the answer": share([True] * 20),
+        }
+        for since in (0, 1)
+        for budget in (2_400, 8_000)
+        for memory in ("ours", "window")
+    ]
+    save(tmp_path / "eval" / "retention.json", {"model": "fake"}, rows)
+    page = write(tmp_path).read_text()
+    for since in (0, 1):
+        for budget in ("2,400", "8,000"):
+            assert (
+                f"sessions since {since}, budget {budget} | evidence, word for word | ahead of window" in page
+            )
+
+
 def test_a_page_of_nothing_that_was_measured_has_no_tables(tmp_path: Path) -> None:
     assert "| ---" not in write(tmp_path).read_text()
 
@@ -278,7 +301,12 @@ def test_pictures_are_drawn_of_the_rows_of_each_kind() -> None:
     by_distance = [{**row, "turns since": number} for number, row in enumerate(rows, 1)]
     assert len(recall(by_distance).axes) == 2
     shares = {each: share([True]) for each in ("evidence, word for word", "all words of the answer")}
-    assert len(retention([{"budget": 2_400, "memory": "ours", **shares}]).axes) == 2
+    kept = [
+        {"sessions since": since, "budget": budget, "memory": "ours", **shares}
+        for since in (0, 1)
+        for budget in (2_400, 8_000)
+    ]
+    assert len(retention(kept).axes) == 4
 
 
 def test_without_the_peers_installed_the_others_are_compared_and_it_is_said(
@@ -484,12 +512,32 @@ async def test_a_real_dialogue_is_replayed_in_exchanges_and_its_evidence_is_foun
     answers = await run(
         [case], {"ours": ours}, models(ScriptedModel(script=says("A red kite."))), 4_000, tmp_path / "a"
     )
-    (found,) = retained(answers, {case.name: expected}, 4_000)
+    (found,) = asked_at_the_end(answers, {case.name: expected}, 4_000)
     assert (found["evidence, word for word"]["share"], found["evidence, word for word"]["n"]) == (1.0, 2)
     assert found["all words of the answer"]["share"] == 1.0
     assert found["F1"]["mean"] == pytest.approx(0.5)
     unknown = found["says unknown where it was never said"]
     assert (unknown["share"], unknown["n"]) == (0.0, 1)
+
+
+async def test_a_look_at_the_prompt_after_each_later_session_tells_how_long_evidence_stands(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "dialogues.json"
+    chat = [{"id": f"D2:{number}", "speaker": "Ann", "text": "Rain. " * 20} for number in range(6)]
+    later = [{"time": f"1:56 pm on {day} May, 2023", "turns": chat} for day in (9, 10)]
+    path.write_text(json.dumps([{**DIALOGUE, "sessions": [*DIALOGUE["sessions"], *later]}]))
+    case, expected = case_of(read(path)[0], None)
+    model = ScriptedModel(script=says("A red kite."))
+    answers = await run([case], {"window": window, "full": full}, models(model), 900, tmp_path / "a")
+    assert len(model.requests) == 2 * 3  # a look asks nothing
+    rows = retained(answers, {case.name: expected}, 900)
+    stands = {(row["memory"], row["sessions since"]): row["evidence, word for word"]["share"] for row in rows}
+    assert stands == {
+        **{("window", since): share for since, share in enumerate((1.0, 0.0, 0.0))},
+        **{("full", since): 1.0 for since in (0, 1, 2)},
+    }
+    assert {row["n"] for row in rows} == {2}  # of what was never said there is no evidence to look for
 
 
 def test_evidence_that_was_left_out_or_reworded_does_not_stand_in_a_prompt() -> None:
@@ -506,4 +554,4 @@ def test_only_some_questions_are_asked_when_a_number_is_given(tmp_path: Path) ->
     path = tmp_path / "dialogues.json"
     path.write_text(json.dumps([DIALOGUE]))
     case, expected = case_of(read(path)[0], 2)
-    assert [probe.name for probe in case.probes] == list(expected) == ["0", "1"]
+    assert [probe.name for probe in case.probes if probe.answered] == list(expected) == ["0", "1"]
