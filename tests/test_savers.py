@@ -84,6 +84,18 @@ async def test_a_new_file_is_made_with_its_folder_for_its_owner_alone(tmp_path: 
     connection.close()
 
 
+async def test_the_log_of_a_file_in_long_use_stays_within_a_megabyte(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    async with (
+        open_saver(path) as saver,
+        ContextManager(ScriptedModel(script=says("A summary.")), checkpointer=saver) as context,
+    ):
+        for number in range(200):
+            await context.record_exchange("ann", f"Question {number}?", "An answer of some words. " * 8)
+        await context.settled()
+        assert 0 < path.with_name("a.db-wal").stat().st_size < 1_000_000
+
+
 async def test_many_processes_may_set_a_database_up_at_once(postgres: str) -> None:
     await asyncio.gather(*(record(postgres, f"Hi {number}", f"p{number}") for number in range(8)))
     for number in range(8):
