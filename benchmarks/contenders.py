@@ -296,7 +296,7 @@ if find_spec("langmem"):
     CONTENDERS[LANGMEM] = langmem
 
 
-def quick_model() -> BaseChatModel:
+def quick_model() -> ScriptedModel:
     """Return a fake model that answers at once."""
     return ScriptedModel(script=says(SAID))
 

@@ -155,21 +155,23 @@ async def lengths(kind: str, plan: Plan, progress: Progress) -> list[Row]:
 async def memory(who: str, kind: str, participants: tuple[int, ...], progress: Progress) -> list[Row]:
     """Count the memory of participants with a past of one exchange, who are idle."""
     rows: list[Row] = []
+    model = quick_model()
     async with (
         stores(kind) as open_store,
         open_store("memory") as store,
-        CONTENDERS[who](quick_model(), quick_summariser(), store.saver) as contender,
+        CONTENDERS[who](model, quick_summariser(), store.saver) as contender,
     ):
-        await contender.fill("warm", 1)
+        await taken(contender, "warm", ASKED)
         await contender.rest()
         gc.collect()
         tracemalloc.start()
         for number in progress.track(
             range(max(participants)), description=f"storage: memory of {who}, {kind}"
         ):
-            await contender.fill(f"p{number}", 1)
+            await taken(contender, f"p{number}", ASKED)
             await contender.rest()
             contender.model.messages = []
+            model.requests.clear()
             if number + 1 in participants:
                 gc.collect()
                 held = tracemalloc.get_traced_memory()[0] / (number + 1)

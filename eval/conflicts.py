@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
-from itertools import count, cycle
+from itertools import cycle
 
 from eval.cases import NOTES, STATUS, Case, Noted, Probe, Said, Step
 from eval.facts import SIMPLE, TALK
@@ -154,7 +154,7 @@ KINDS: dict[str, Callable[[_Session, str, str], None]] = {
 def conflicts(seeds: int) -> Iterator[Case]:
     """Yield the cases, a kind after the other for each seed, so that a run that is broken off has some of all."""
     for seed in range(seeds):
-        for number, kind in zip(count(), KINDS, strict=False):
+        for number, kind in enumerate(KINDS):
             chance = random.Random(f"conflict {seed} {kind}")
             subject = SIMPLE[(seed + number) % len(SIMPLE)]
             old, new = chance.sample(subject.values, 2)

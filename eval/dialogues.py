@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
 from eval.cases import Case, Probe, Said, Step
 from eval.grading import abstains, f1, folded, words
@@ -40,11 +41,21 @@ class _Turn(BaseModel):
     text: str
 
 
+def began(text: str) -> datetime:
+    """Return the time of a session, as `1:56 pm on 8 May, 2023`; the data names no zone."""
+    return datetime.strptime(text.strip().upper(), "%I:%M %p ON %d %B, %Y").replace(tzinfo=UTC)
+
+
+def _timed(text: str) -> str:
+    began(text)
+    return text
+
+
 class Session(BaseModel):
     """One sitting of a conversation."""
 
-    time: str
-    turns: list[_Turn]
+    time: Annotated[str, AfterValidator(_timed)]
+    turns: list[_Turn] = Field(min_length=1)
 
 
 class _Question(BaseModel):
@@ -59,7 +70,7 @@ class Dialogue(BaseModel):
 
     id: str
     speakers: list[str]
-    sessions: list[Session]
+    sessions: list[Session] = Field(min_length=1)
     questions: list[_Question]
 
 
@@ -74,13 +85,17 @@ class Expected:
 
 
 def read(path: Path) -> list[Dialogue]:
-    """Read the dialogues of a file."""
-    return TypeAdapter(list[Dialogue]).validate_json(path.read_bytes())
+    """Read the dialogues of a file.
 
-
-def began(text: str) -> datetime:
-    """Return the time of a session, as `1:56 pm on 8 May, 2023`; the data names no zone."""
-    return datetime.strptime(text.strip().upper(), "%I:%M %p ON %d %B, %Y").replace(tzinfo=UTC)
+    Raises:
+        ValueError: It has another shape, no questions, or two dialogues of one id.
+    """
+    dialogues = TypeAdapter(list[Dialogue]).validate_json(path.read_bytes())
+    if not any(each.questions for each in dialogues):
+        raise ValueError("there is no question in it")
+    if len({each.id for each in dialogues}) < len(dialogues):
+        raise ValueError("two dialogues have the same id")
+    return dialogues
 
 
 def exchanges(session: Session) -> Iterator[Said]:
@@ -101,7 +116,7 @@ def case_of(dialogue: Dialogue, questions: int | None) -> tuple[Case, dict[str, 
 
     Args:
         dialogue: One conversation.
-        questions: How many of its questions, spread evenly; None is all.
+        questions: How many of its questions, every so many-th from the first on; None is all.
     """
     texts = {turn.id: turn.text for session in dialogue.sessions for turn in session.turns}
     session_of = {turn.id: at for at, session in enumerate(dialogue.sessions) for turn in session.turns}
@@ -112,7 +127,9 @@ def case_of(dialogue: Dialogue, questions: int | None) -> tuple[Case, dict[str, 
     for number, each in chosen:
         evidence = [name for name in each.evidence if name in texts]
         expected[f"{number}"] = Expected(
-            str(each.answer or ""), tuple(texts[name] for name in evidence), each.category
+            "" if each.answer is None else str(each.answer),
+            tuple(texts[name] for name in evidence),
+            each.category,
         )
         if evidence and each.category != ADVERSARIAL:
             complete[number] = max(session_of[name] for name in evidence)
@@ -164,9 +181,10 @@ def asked_at_the_end(
             {
                 "budget": budget,
                 "memory": memory,
-                "n": len(found),
+                "n": len(real),
                 **_stands([each for each, _ in real], expected),
                 "F1": mean([f1(each["answer"], graded.answer) for each, graded in real]),
+                "n, never said": len(never),
                 "says unknown where it was never said": share(abstains(each["answer"]) for each in never),
                 "bytes of prompt": mean([each["bytes"] for each in found]),
             }

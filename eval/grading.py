@@ -29,10 +29,12 @@ class Verdict(StrEnum):
 
 
 _ABSTAINS = re.compile(
-    r"\b(?:do(?:es)?(?:n't| not) (?:know|have|mention|say|specify|recall|remember|tell)"
-    r"|not (?:sure|known|mentioned|specified|stated|given|provided|available|clear|recorded)|unknown"
-    r"|no (?:information|record|mention|answer|idea)|can(?:'t|not) (?:say|tell|answer|recall|determine)"
-    r"|(?:was|were|is|are|has|have)(?:n't| not) (?:been )?(?:mentioned|told|said|stated|given|recorded))\b"
+    r"\b(?:do|does|did)(?:n't| not) (?:know|mention|say|specify|recall|remember|tell|contain|include|state"
+    r"|have (?:any|that|this|it|enough|(?:the )?(?:information|records?|details?|answer)))\b"
+    r"|(?:\bnot|n't) (?:been )?(?:sure|aware|known|mentioned|specified|stated|said|told|given|provided|available"
+    r"|clear|recorded)\b"
+    r"|\b(?:unknown|unable to|no (?:information|record|mention|answer|idea|details?))\b"
+    r"|\b(?:can't|cannot|can not|couldn't|could not) (?:say|tell|answer|recall|determine|find)\b"
 )
 
 
@@ -95,7 +97,9 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return a mean with its 95 % interval, by the normal approximation."""
+    """Return a mean with its 95 % interval, by the normal approximation; of one value, or none, it has no width."""
+    if not values:
+        return 0.0, 0.0, 0.0
     mean = sum(values) / len(values)
     if len(values) == 1:
         return mean, mean, mean

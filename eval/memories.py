@@ -189,6 +189,11 @@ async def full(models: Models, budget: int, topics: Sequence[str]) -> AsyncItera
     yield Messages(None)
 
 
+def within(remembers: Remembers, budget: int) -> Remembers:
+    """Return a memory that has bytes of its own, whatever the others have."""
+    return lambda models, _, topics: remembers(models, budget, topics)
+
+
 OWN: dict[str, Remembers] = {"ours": ours, "window": window, "full": full}
 """Those that need nothing of others, by name."""
 
@@ -204,4 +209,5 @@ __all__ = [
     "full",
     "ours",
     "window",
+    "within",
 ]

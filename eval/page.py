@@ -26,27 +26,31 @@ prompt. All of it is asked again, and this page made of it, by
 
 or a part, by its name: `conflicts`, `sessions`, `summaries`, `injection`. Each answer is kept in `eval-results/` as it
 comes, and a run that was broken off goes on from there; `--quick` takes two minutes, for a look. Another model than the
-embedded one is named by `--model` and `--base-url`, or by `OPENAI_MODEL`, `OPENAI_BASE_URL` and `OPENAI_API_KEY`.
+embedded one is named by `--model` and `--base-url`, or by `OPENAI_MODEL`, `OPENAI_BASE_URL` and `OPENAI_API_KEY`. Who is
+compared is said by `--memories ours,window,langchain@800`, the last with bytes of its own.
 
 The embedded model has 135 million parameters, and is often wrong about what stands before it: what its answers measure is how
 easy a prompt is to read, and no more than that. What a larger model could answer shows in `prompt has it`.
 
 Answers are graded by words, without a judge. Of an answer that names a value that holds, and no stale one, it is said that it
 is right; where nothing was said, that is one which says that it does not know. Intervals are of 95 %, after Wilson; questions
-of one session share its summaries, so they are rather too narrow. Differences under about 6 points mean nothing.
+of one session share its summaries, so they are rather too narrow. Near one half, a difference of 12 points can be told apart
+of 132 answers each, of 18 points of 60, and of 33 points of 18.
 """
 
 _OTHERS = """`ours` is a `Conversation` over a `ContextManager` whose sections share the bytes. `window` is the newest
 messages that fit. `full` is all that was said, whatever its bytes: the most that can be had. `langchain` is
 `SummarizationMiddleware`, `langmem` its summarisation, `harness` the `SummarizingCompaction` of pydantic-ai-harness; each
-summarises with the prompt it comes with, over three quarters of the bytes down to half of them, counted in bytes as ours
-are. What is still over the bytes is cut, out of the summary first. All are told the same events, with their times, and
-asked the same questions after the same system message.
+summarises with the prompt it comes with, over three quarters of the bytes: `langchain` and `harness` down to half of them,
+`langmem` all that there is. What is still over the bytes is cut, out of the summary first. All are told the same events, with
+their times, and asked the same questions after the same system message. The model is the same, but `EmbeddedModel` comes with
+a prompt and sampling for our summaries, which it was seen to need; the others have the sampling of answers.
 
-Ours has less of it word for word than the others: a section is summarised when half of its bytes are not, all of it but the
-newest exchange, while `langchain` and `harness` keep the newest half of all bytes as it is. So more hangs on the summaries:
+Ours has less of it word for word than `langchain` and `harness`: a section is summarised when half of its bytes are not, all
+of it but the newest exchange, while they keep the newest half of all bytes as it is. So more hangs on the summaries:
 with a model that keeps few facts, as the embedded one, ours may lose what was said a moment ago, and a plain window is the
-better memory up to the distance that it spans."""
+better memory up to the distance that it spans. `ours@4800` has twice the bytes, and still uses fewer than the window,
+`langchain` and `harness` do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,10 @@ _SECTIONS = (
         """A fact is stated, and another value of it later: in the same section or another, in a summary or word for word,
 seconds apart, over midnight, over a change of time zone. The summariser is an ideal one, which loses no statement, so
 both values always stand in the prompt and only reading it is measured. Ours shows each section in a place of its own, and
-the times tell what is newer; a window has everything in the order of time. The controls have one value only.""",
+the times tell what is newer; a window has everything in the order of time. The controls have one value only.
+
+So little is said that within the whole bytes the others need no summary, and show the same as the window. `langchain@800`
+and so on have 800 bytes, and have summarised; what holds was said last, so that they mostly show it as it is.""",
         {"conflicts": "Answers to conflicts"},
         {"conflicts": (RIGHT,)},
     ),
@@ -106,8 +113,8 @@ forged. A note that plainly states another value is not told from a correction: 
 nothing of them is here. Each is replayed. How often does the evidence of a question still stand in the prompt, word for
 word, and how often all words of the expected answer, in whatever words around, at the end of the session that said the last
 of it, and of sessions that came later? At the end of the dialogue all its questions are asked: how good is the answer, by the
-F1 of its words? They are asked of one prompt, and ours may have been compacted just then. `full` is left out: a whole
-dialogue does not fit into the context of the embedded model. Some 6 % of the expected answers of such data are wrong
+F1 of its words? They are asked of one prompt, and ours may have been compacted just then. `full` is left out, since a whole
+dialogue does not fit into the context of the embedded model, and `harness`, since it takes hours there. Some 6 % of the expected answers of such data are wrong
 themselves.""",
         {
             "retention": "What is left of a dialogue, by the sessions since it was said",
@@ -169,6 +176,8 @@ def _standing(measured: Mapping[str, tuple[dict[str, str], list[Row]]]) -> Itera
             groups = _by_group(measured[name][1] if name in measured else ())
             for group in [each for each in groups if each.startswith("all ")] or groups:
                 cells = groups[group]
+                if "ours" not in cells:
+                    continue
                 for measure in measures:
                     if len({cell(row[measure]) for row in cells.values()}) > 1:
                         yield {
@@ -193,7 +202,9 @@ def _by_group(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
 
 def _verdict(rows: Mapping[str, Row], measure: str) -> str:
     ours = rows["ours"][measure]
-    others = {name: row[measure] for name, row in rows.items() if name not in ("ours", "full")}
+    others = {
+        name: row[measure] for name, row in rows.items() if name.partition("@")[0] not in ("ours", "full")
+    }
     above = [name for name, other in others.items() if _above(ours, other)]
     below = [name for name, other in others.items() if _above(other, ours)]
     ahead, behind = (below, above) if measure in _LESS_IS_BETTER else (above, below)
@@ -205,6 +216,8 @@ def _verdict(rows: Mapping[str, Row], measure: str) -> str:
 
 def _above(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
     """Tell whether the interval of the difference, after Newcombe, lies above zero."""
+    if any("mean" in each and each["low"] == each["high"] for each in (one, other)):
+        return False  # of one value, or of values that are all alike, nothing is known of how they spread
     one_at, other_at = (each.get("share", each.get("mean", 0.0)) for each in (one, other))
     return one_at - other_at > math.hypot(one_at - one["low"], other["high"] - other_at)
 

@@ -54,7 +54,7 @@ class Results:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self.answers: dict[str, Answer] = {}
-        text = path.read_text("utf-8") if path.exists() else ""
+        text = path.read_text("utf-8", errors="replace") if path.exists() else ""
         if text and not text.endswith("\n"):
             with path.open("a") as file:
                 file.write("\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
@@ -21,15 +22,24 @@ from langchain_core.messages import BaseMessage
 from eval.__main__ import main
 from eval.cases import NOTES, Case, Noted, Probe, Said
 from eval.conflicts import KINDS, conflicts
-from eval.dialogues import answer_stands, asked_at_the_end, case_of, evidence_stands, read, retained
+from eval.dialogues import (
+    EVIDENCE,
+    answer_stands,
+    asked_at_the_end,
+    case_of,
+    evidence_stands,
+    read,
+    retained,
+)
+from eval.dialogues import WORDS as ANSWER
 from eval.facts import LANGUAGES, SIMPLE, TALK, Subject
 from eval.grading import Verdict, abstains, f1, mean_interval, names, right, verdict, wilson
 from eval.injection import ATTACKS, CANARY, PLACES, Forged, attacks, holds, injections, read_back, shape
-from eval.memories import Models, Ours, full, ours, window
+from eval.memories import Models, Ours, full, ours, window, within
 from eval.models import with_ideal_summaries
 from eval.page import write
 from eval.pictures import bars, recall, retention
-from eval.report import cell, load, measured, rows_of, save, share
+from eval.report import cell, load, mean, measured, rows_of, save, share
 from eval.run import Answer, Results, run, shown
 from eval.sessions import CORRECTED_EARLIER, DISTANCES, OVERSIZED, sessions
 from eval.summaries import compactions, kept
@@ -71,6 +81,13 @@ def an_answer(
         ("It was in the attic, now it is in the garage.", Verdict.BOTH),
         ("I don\u2019t know where the key is.", Verdict.ABSTAINS),
         ("That was not mentioned.", Verdict.ABSTAINS),
+        ("The color isn't specified.", Verdict.ABSTAINS),
+        ("The context doesn't contain that.", Verdict.ABSTAINS),
+        ("I'm not aware of it.", Verdict.ABSTAINS),
+        ("You did not tell me.", Verdict.ABSTAINS),
+        ("I am unable to answer that.", Verdict.ABSTAINS),
+        ("I don't have any record of it.", Verdict.ABSTAINS),
+        ("It is red. I do not have a photo of it.", Verdict.OTHER),
         ("In the kitchen.", Verdict.OTHER),
         ("In the garages' hall.", Verdict.OTHER),
         ("", Verdict.OTHER),
@@ -130,6 +147,8 @@ def test_an_interval_is_that_of_the_textbook() -> None:
     assert wilson(8, 10) == pytest.approx((0.490, 0.943), abs=0.001)
     assert wilson(0, 0) == (0.0, 1.0)
     assert mean_interval([1.0, 1.0, 1.0]) == (1.0, 1.0, 1.0)
+    assert mean_interval([0.0, 1.0, 2.0]) == pytest.approx((1.0, -0.132, 2.132), abs=0.001)
+    assert mean_interval([]) == (0.0, 0.0, 0.0)
 
 
 def test_the_cases_of_conflicts_are_the_same_each_time_and_each_kind_comes_up() -> None:
@@ -208,6 +227,8 @@ async def test_a_run_asks_only_what_has_no_answer_yet_and_survives_half_a_line(t
     first = await run(cases[:3], {"ours": ours}, models(model), 2_400, path, ideal_summaries=True)
     with path.open("a") as file:
         file.write('{"id": "half a li')
+    with path.open("ab") as file:
+        file.write("é".encode()[:1])
     asked = len(model.requests)
     again = await run(cases[:4], {"ours": ours}, models(model), 2_400, path, ideal_summaries=True)
     assert again[:3] == first
@@ -285,6 +306,53 @@ def test_the_page_sets_ours_beside_the_others_for_each_distance_and_budget(tmp_p
             )
 
 
+@pytest.mark.parametrize(
+    ("hits", "told"),
+    [(62, "not told apart"), (68, "ahead of window"), (38, "not told apart"), (32, "behind window")],
+)
+def test_a_share_is_ahead_or_behind_only_where_the_interval_of_the_difference_leaves_out_zero(
+    hits: int, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "eval").mkdir()
+    rows = [
+        {"kind": "all conflicts", "memory": memory, "right": share([True] * n + [False] * (100 - n))}
+        for memory, n in (("ours", hits), ("window", 50))
+    ]
+    save(tmp_path / "eval" / "conflicts.json", {}, rows)
+    assert f"all conflicts | right | {told} |" in write(tmp_path).read_text()
+
+
+def test_of_values_that_are_all_alike_nobody_is_ahead(tmp_path: Path) -> None:
+    (tmp_path / "eval").mkdir()
+    rows = [
+        {
+            "budget": 900,
+            "memory": memory,
+            **dict.fromkeys((EVIDENCE, ANSWER), share([True])),
+            "F1": mean([value]),
+        }
+        for memory, value in (("ours", 0.4), ("window", 0.1))
+    ]
+    save(tmp_path / "eval" / "dialogues.json", {}, rows)
+    assert "budget 900 | F1 | not told apart |" in write(tmp_path).read_text()
+
+
+def test_where_ours_was_not_asked_nothing_is_set_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "eval").mkdir()
+    save(
+        tmp_path / "eval" / "sessions.json", {}, [row for row in rows_for_a_page() if row["memory"] != "ours"]
+    )
+    page = write(tmp_path).read_text()
+    assert "Where it stands" not in page
+    assert "| corrected | window |" in page
+
+
+def test_the_page_in_the_docs_is_what_its_figures_make(tmp_path: Path) -> None:
+    docs = Path(__file__).parents[1] / "docs"
+    shutil.copytree(docs / "eval", tmp_path / "eval")
+    assert write(tmp_path).read_text() == (docs / "eval.md").read_text()
+
+
 def test_a_page_of_nothing_that_was_measured_has_no_tables(tmp_path: Path) -> None:
     assert "| ---" not in write(tmp_path).read_text()
 
@@ -314,13 +382,21 @@ def test_without_the_peers_installed_the_others_are_compared_and_it_is_said(
 ) -> None:
     monkeypatch.setitem(sys.modules, "eval.peers", None)
     monkeypatch.setattr("eval.__main__.open_models", lambda *_: nullcontext(models(ScriptedModel())))
-    main(["--quick", "--to", str(tmp_path), "sessions"])
-    rows = load(tmp_path / "eval" / "ideal.json")[1]
+    main(["--answers", str(tmp_path / "a"), "--to", str(tmp_path), "conflicts", "--seeds", "1"])
+    rows = load(tmp_path / "eval" / "conflicts.json")[1]
     assert {row["memory"] for row in rows} == {"ours", "window", "full"}
     assert "uv run --group peers" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--quick", "--to", str(tmp_path), "sessions", "--memories", "langmem"])
     assert "uv run --group peers" in capsys.readouterr().err
+
+
+async def test_a_memory_may_have_bytes_of_its_own(tmp_path: Path) -> None:
+    case = next(sessions(1))
+    memories = {"window": window, "window@900": within(window, 900)}
+    answers = await run([case], memories, models(ScriptedModel(script=says("Yes."))), 2_400, tmp_path / "a")
+    used = {each["memory"]: each["bytes"] for each in answers}
+    assert used["window@900"] <= 900 < used["window"] <= 2_400
 
 
 @pytest.mark.filterwarnings("ignore:Importing Send from langgraph")  # by what langmem imports
@@ -329,6 +405,11 @@ def test_without_the_peers_installed_the_others_are_compared_and_it_is_said(
     [
         (["dialogues", "nowhere.json"], "nowhere.json' does not exist"),
         (["sessions", "--memories", "ours,elephant"], "No memory is called 'elephant'"),
+        (["sessions", "--memories", "ours,window@"], "as ours@4000, not 'window@'"),
+        (["conflicts", "--memories", "ours@10"], "must be at least"),
+        (["conflicts", "--seeds", "0"], "Invalid value for '--seeds'"),
+        (["dialogues", "empty.json"], "there is no question in it"),
+        (["dialogues", "untimed.json"], "does not match format"),
         (["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "conflicts"], "cannot be reached"),
     ],
 )
@@ -340,6 +421,8 @@ def test_what_goes_wrong_is_told_in_one_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("empty.json").write_text("[]")
+    Path("untimed.json").write_text(json.dumps([DIALOGUE]).replace("1:56 pm", "noon"))
     with pytest.raises(SystemExit) as ended:
         main(["--quick", *arguments])
     assert ended.value.code in (1, 2)
