@@ -145,7 +145,8 @@ def evals(
     )
     if context.invoked_subcommand is None:
         for command in (conflicts_command, sessions_command, summaries_command, injection_command):
-            context.invoke(command)
+            with command.make_context(command.name, [], parent=context) as inner:
+                command.invoke(inner)
 
 
 @evals.result_callback()

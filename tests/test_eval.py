@@ -391,6 +391,26 @@ def test_without_the_peers_installed_the_others_are_compared_and_it_is_said(
     assert "uv run --group peers" in capsys.readouterr().err
 
 
+def test_without_a_command_all_evals_are_run_and_the_page_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering = ScriptedModel(script=says("I do not know."))
+    monkeypatch.setattr("eval.__main__.open_models", lambda *_: nullcontext(models(answering)))
+    main(["--quick", "--to", str(tmp_path)])
+    made = {path.stem for path in (tmp_path / "eval").glob("*.json")}
+    assert made == {
+        "conflicts",
+        "sessions",
+        "recall",
+        "compactions",
+        "ideal",
+        "summaries",
+        "shapes",
+        "injection",
+    }
+    assert "Where it stands" in (tmp_path / "eval.md").read_text()
+
+
 async def test_a_memory_may_have_bytes_of_its_own(tmp_path: Path) -> None:
     case = next(sessions(1))
     memories = {"window": window, "window@900": within(window, 900)}
