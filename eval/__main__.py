@@ -104,8 +104,7 @@ class Evals:
 
     def _measured(self, setting: str, asked: bool) -> dict[str, str]:
         model = self.model or os.environ.get("OPENAI_MODEL") or "SmolLM2-135M-Instruct, embedded"
-        model = model if asked else "no model is asked"
-        return {"setting": setting, "model": model, **here(_PACKAGES)}
+        return {"setting": setting, "model": model if asked else "no model is asked", **here(_PACKAGES)}
 
 
 @click.group(invoke_without_command=True)
@@ -327,6 +326,7 @@ def dialogues_command(
     """Replay real dialogues from PATH; see how much of the evidence stands in the prompt, and score the answers."""
     try:
         dialogues = read(path)[:conversations]
+        found = [case_of(each, (10 if shared.quick else questions) or None) for each in dialogues]
     except ValueError as error:
         why = str(error)
         if isinstance(error, ValidationError):
@@ -335,7 +335,6 @@ def dialogues_command(
         raise click.ClickException(
             f"{path} has no dialogues as eval/dialogues.py wants them: {why}"
         ) from error
-    found = [case_of(each, (10 if shared.quick else questions) or None) for each in dialogues]
     expected: dict[str, dict[str, Expected]] = {case.name: graded for case, graded in found}
     at_end: list[Row] = []
     on_the_way: list[Row] = []
@@ -361,11 +360,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except click.Abort:
         sys.exit(130)
-    except ValueError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
     except Exception as error:
-        if sentence := explain(error):
+        if sentence := explain(error) or (str(error) if isinstance(error, ValueError) else None):
             click.echo(f"Error: {sentence}", err=True)
             sys.exit(1)
         raise

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from eval.cases import Case, Probe, Said, Step
 from eval.grading import abstains, f1, folded, words
@@ -41,20 +40,10 @@ class _Turn(BaseModel):
     text: str
 
 
-def began(text: str) -> datetime:
-    """Return the time of a session, as `1:56 pm on 8 May, 2023`; the data names no zone."""
-    return datetime.strptime(text.strip().upper(), "%I:%M %p ON %d %B, %Y").replace(tzinfo=UTC)
-
-
-def _timed(text: str) -> str:
-    began(text)
-    return text
-
-
 class Session(BaseModel):
     """One sitting of a conversation."""
 
-    time: Annotated[str, AfterValidator(_timed)]
+    time: str
     turns: list[_Turn] = Field(min_length=1)
 
 
@@ -98,6 +87,11 @@ def read(path: Path) -> list[Dialogue]:
     return dialogues
 
 
+def began(text: str) -> datetime:
+    """Return the time of a session, as `1:56 pm on 8 May, 2023`; the data names no zone."""
+    return datetime.strptime(text.strip().upper(), "%I:%M %p ON %d %B, %Y").replace(tzinfo=UTC)
+
+
 def exchanges(session: Session) -> Iterator[Said]:
     """Yield the turns of a session in pairs: what one says is the request, what the next says the response."""
     time = began(session.time)
@@ -117,6 +111,9 @@ def case_of(dialogue: Dialogue, questions: int | None) -> tuple[Case, dict[str, 
     Args:
         dialogue: One conversation.
         questions: How many of its questions, every so many-th from the first on; None is all.
+
+    Raises:
+        ValueError: The time of a session cannot be read.
     """
     texts = {turn.id: turn.text for session in dialogue.sessions for turn in session.turns}
     session_of = {turn.id: at for at, session in enumerate(dialogue.sessions) for turn in session.turns}

@@ -112,10 +112,10 @@ forged. A note that plainly states another value is not told from a correction: 
         """Long dialogues of two people over months, with questions and the turns that hold their answers, read from a path;
 nothing of them is here. Each is replayed. How often does the evidence of a question still stand in the prompt, word for
 word, and how often all words of the expected answer, in whatever words around, at the end of the session that said the last
-of it, and of sessions that came later? At the end of the dialogue all its questions are asked: how good is the answer, by the
-F1 of its words? They are asked of one prompt, and ours may have been compacted just then. `full` is left out, since a whole
-dialogue does not fit into the context of the embedded model, and `harness`, since it takes hours there. Some 6 % of the expected answers of such data are wrong
-themselves.""",
+of it, and of sessions that came later? At the end of the dialogue the questions are asked: how good is the answer, by the F1
+of its words? They are asked of one prompt, and ours may have been compacted just then. `full` is left out, since a whole
+dialogue does not fit into the context of the embedded model; `harness` was not run here. Some 6 % of the expected answers of
+such data are wrong themselves.""",
         {
             "retention": "What is left of a dialogue, by the sessions since it was said",
             "dialogues": "What is left at the end of a dialogue",
